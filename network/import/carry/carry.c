@@ -160,26 +160,15 @@ static int integers(struct import *im, int64_t v)
     return graph_add_integers(&im->g, 0, &v, 1);
 }
 
-static int made(struct import *im, const struct node *n, const char *op, int a, int b)
-{
-    return upgrade_value(upgrade_add(im, n, op, (const int[]){a, b}, 2));
-}
-
-static int cast(struct import *im, const struct node *n, int value, enum onnx_type type)
-{
-    struct node *made = upgrade_add(im, n, "Cast", &value, 1);
-    node_set_integer(&im->g, made, "to", type);
-    return upgrade_value(made);
-}
-
 /* The same order among INT64, by the highest bit. */
 static void order_inputs(struct import *im, struct node *n, unsigned operands)
 {
     for (int i = 0; i < n->n_in; i++)
         if (i >= 32 || operands >> i & 1)
             node_set_input(&im->g, n, i,
-                           made(im, n, "BitwiseXor", cast(im, n, n->in[i], ONNX_INT64),
-                                integers(im, INT64_MIN)));
+                           upgrade_two(im, n, "BitwiseXor",
+                                       upgrade_cast(im, n, n->in[i], ONNX_INT64),
+                                       integers(im, INT64_MIN)));
 }
 
 static void order_output(struct import *im, struct node *n)
@@ -194,20 +183,20 @@ static void order_output(struct import *im, struct node *n)
 static void cast_wide(struct import *im, struct node *n, enum onnx_type type)
 {
     struct graph *g = &im->g;
-    const int x = cast(im, n, n->in[0], ONNX_INT64);
+    const int x = upgrade_cast(im, n, n->in[0], ONNX_INT64);
     struct node *shift =
         upgrade_add(im, n, "BitShift", (const int[]){x, integers(im, 1)}, 2);
     node_set_text(g, shift, "direction", "RIGHT");
-    const int half =
-        made(im, n, "BitwiseOr",
-             made(im, n, "BitwiseAnd", upgrade_value(shift), integers(im, INT64_MAX)),
-             made(im, n, "BitwiseAnd", x, integers(im, 1)));
-    const int part = cast(im, n, half, type);
+    const int half = upgrade_two(
+        im, n, "BitwiseOr",
+        upgrade_two(im, n, "BitwiseAnd", upgrade_value(shift), integers(im, INT64_MAX)),
+        upgrade_two(im, n, "BitwiseAnd", x, integers(im, 1)));
+    const int part = upgrade_cast(im, n, half, type);
     n->op = "Where";
     n->n_attributes = 0;
-    node_set_input(g, n, 2, cast(im, n, x, type));
-    node_set_input(g, n, 1, made(im, n, "Add", part, part));
-    node_set_input(g, n, 0, made(im, n, "Less", x, integers(im, 0)));
+    node_set_input(g, n, 2, upgrade_cast(im, n, x, type));
+    node_set_input(g, n, 1, upgrade_two(im, n, "Add", part, part));
+    node_set_input(g, n, 0, upgrade_two(im, n, "Less", x, integers(im, 0)));
 }
 
 /* ---- between types -------------------------------------------------------------------
@@ -259,7 +248,7 @@ static void carry_power(struct import *im, struct node *n, const struct value *b
 {
     const struct value *exponent = upgrade_input(im, n, 1);
     if (exponent && exponent->carried && !base->carried && dtype_is_free(base->dtype))
-        node_set_input(&im->g, n, 1, cast(im, n, n->in[1], carry_type(base)));
+        node_set_input(&im->g, n, 1, upgrade_cast(im, n, n->in[1], carry_type(base)));
     else if (base->carried || (exponent && exponent->carried))
         import_refuse_node(im, n, NULL, "it is not taken with elements of type %s",
                            onnx_type_name(carry_type(base->carried ? base : exponent)));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * FlexAttention: attention with a graph of its own for the scores, and one for the
- * probabilities, put between the products.
+ * probabilities, put between the products; mutual recursion where one holds another.
  */
 #include "network/import/control/control.h"
 
@@ -9,17 +9,11 @@
 
 #include "network/import/carry/carry.h"
 
-static int made(struct import *im, const struct node *n, const char *op, int a, int b)
-{
-    return upgrade_value(upgrade_add(im, n, op, (const int[]){a, b}, b >= 0 ? 2 : 1));
-}
-
+/* No node where the types are the same. */
 static int cast(struct import *im, const struct node *n, int value, enum onnx_type from,
                 enum onnx_type to)
 {
-    struct node *node = from == to ? NULL : upgrade_add(im, n, "Cast", &value, 1);
-    node_set_integer(&im->g, node, "to", to);
-    return node ? upgrade_value(node) : value;
+    return from == to ? value : upgrade_cast(im, n, value, to);
 }
 
 /* Keys or values, each head as often as heads of queries share it. */
@@ -31,9 +25,11 @@ static int shared_heads(struct import *im, const struct node *n, int value, int6
     const int64_t dims[] = {0, heads, -1, v->dims[3]};
     if (own == heads)
         return value;
-    value = made(im, n, "Unsqueeze", value, graph_add_integers(&im->g, 1, &axis, 1));
-    value = made(im, n, "Expand", value, graph_add_integers(&im->g, 1, repeats, 5));
-    return made(im, n, "Reshape", value, graph_add_integers(&im->g, 1, dims, 4));
+    value =
+        upgrade_two(im, n, "Unsqueeze", value, graph_add_integers(&im->g, 1, &axis, 1));
+    value =
+        upgrade_two(im, n, "Expand", value, graph_add_integers(&im->g, 1, repeats, 5));
+    return upgrade_two(im, n, "Reshape", value, graph_add_integers(&im->g, 1, dims, 4));
 }
 
 static bool is_attention(struct import *im, struct node *n)
@@ -82,14 +78,14 @@ int control_flex_attention(struct import *im, struct node *n, strata_error *err)
     const int k = shared_heads(im, n, n->in[1], heads);
     struct node *keys = upgrade_add(im, n, "Transpose", &k, 1);
     node_set_integers(&im->g, keys, "perm", turned, 4);
-    int x = made(im, n, "MatMul", n->in[0], upgrade_value(keys));
-    x = made(im, n, "Mul", x, upgrade_reals(im, dtype, 0, &scale, 1));
+    int x = upgrade_two(im, n, "MatMul", n->in[0], upgrade_value(keys));
+    x = upgrade_two(im, n, "Mul", x, upgrade_reals(im, dtype, 0, &scale, 1));
     x = modified(im, n, "score_mod", cast(im, n, x, type, inner), &status, err);
     struct node *softmax = upgrade_add(im, n, "Softmax", &x, 1);
     node_set_integer(&im->g, softmax, "axis", -1);
     x = modified(im, n, "prob_mod", upgrade_value(softmax), &status, err);
     const int v = cast(im, n, shared_heads(im, n, n->in[2], heads), type, inner);
-    x = cast(im, n, made(im, n, "MatMul", x, v), inner, type);
+    x = cast(im, n, upgrade_two(im, n, "MatMul", x, v), inner, type);
     control_give(im, n, 0, x);
     return status;
 }

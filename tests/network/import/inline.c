@@ -55,8 +55,8 @@ static const struct {
           "function ai.onnx::Relu a -> b\nopset 17\nnode Neg a -> b\nend\n",
      "1: -3"},
     {"FlexAttention, its scores turned round and its probabilities doubled",
-     HEAD FLEX "node ai.onnx.preview::FlexAttention q,k,v -> a scale=1f score_mod={\n"
-               "input s\nnode Neg s -> r\noutput r\n} prob_mod={\n"
+     HEAD FLEX "node ai.onnx.preview::FlexAttention q,k,v -> a scale=1f "
+               "score_mod={ prob_mod={\ninput s\nnode Neg s -> r\noutput r\n}\n"
                "input s\nnode Add s,s -> r\noutput r\n}\nnode Neg a -> y\noutput y\n",
      "1x1x1x1: -10"},
     {"FlexAttention, whose heads share keys",
