@@ -4,34 +4,39 @@
  */
 #include "kernels/layer.cuh"
 
+#include "plugins/common/convert.cuh"
 #include "plugins/narrow/narrow.h"
 
-static __device__ inline float narrow_element(const narrow_rule &r, float x)
-{
-    return narrow_float(&r, x);
-}
+template <typename To, typename From>
+struct narrow_element {
+    static __device__ To of(const narrow_rule &r, From x)
+    {
+        return (To)narrow_integer(&r, x);
+    }
+};
+template <typename From>
+struct narrow_element<float, From> {
+    static __device__ float of(const narrow_rule &r, From x)
+    {
+        return narrow_float(&r, cast_element<float>(x, false));
+    }
+};
 
-template <typename T>
-static __device__ inline T narrow_element(const narrow_rule &r, T x)
-{
-    return (T)narrow_integer(&r, x);
-}
-
-template <typename T>
+template <typename To, typename From>
 static __global__ void __launch_bounds__(CUDA_BLOCK)
-    narrow_kernel(T *y, const T *x, int64_t n, narrow_rule rule)
+    narrow_kernel(To *y, const From *x, int64_t n, narrow_rule rule)
 {
     const int64_t step = (int64_t)gridDim.x * CUDA_BLOCK;
     for (int64_t i = (int64_t)blockIdx.x * CUDA_BLOCK + threadIdx.x; i < n; i += step)
-        y[i] = narrow_element(rule, x[i]);
+        y[i] = narrow_element<To, From>::of(rule, x[i]);
 }
 
-template <typename T>
+template <typename To, typename From>
 static void narrow_of(const strata_run *r)
 {
     const int64_t n = r->in[0].count;
     narrow_kernel<<<layer_blocks(n, CUDA_BLOCK), CUDA_BLOCK, 0, layer_stream(r)>>>(
-        (T *)r->out[0].data, (const T *)r->in[0].data, n,
+        (To *)r->out[0].data, (const From *)r->in[0].data, n,
         narrow_rule_of((const strata_narrow *)r->params));
 }
 
@@ -39,24 +44,28 @@ static int narrow_run(const strata_run *r)
 {
     switch (r->in[0].dtype) {
     case STRATA_FP32:
-        narrow_of<float>(r);
+        narrow_of<float, float>(r);
+        break;
+    case STRATA_FP16:
+        narrow_of<float, __half>(r);
+        break;
+    case STRATA_BF16:
+        narrow_of<float, __nv_bfloat16>(r);
         break;
     case STRATA_INT8:
-        narrow_of<int8_t>(r);
+        narrow_of<int8_t, int8_t>(r);
         break;
     case STRATA_INT32:
-        narrow_of<int32_t>(r);
+        narrow_of<int32_t, int32_t>(r);
         break;
     default:
-        narrow_of<int64_t>(r);
+        narrow_of<int64_t, int64_t>(r);
         break;
     }
     return layer_launched(r, "narrow");
 }
 
-static const strata_row rows[] = {
-    {{STRATA_F32_NCHW | STRATA_I8_NCHW | STRATA_I32_NCHW | STRATA_I64_NCHW},
-     {STRATA_SAME}}};
+static const strata_row rows[] = {NARROW_ROWS};
 
 static const strata_impl impls[] = {
     {.id = 1,

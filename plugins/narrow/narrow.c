@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Narrow: elements with the values of a type that is no dtype here, kept in a wider one.
- * Integers keep their low bits, floats are rounded. Linear; may run in place. A float
- * that was narrowed is exact: `precision` leaves it alone.
+ * Integers keep their low bits, floats are rounded to FP32, which is exact: `precision`
+ * leaves it alone. Linear; may run in place.
  */
 #include "plugins/narrow/narrow.h"
+
+#include <strata/narrow.h>
 
 #include "plugins/common/dense.h"
 #include "plugins/common/walk.h"
 
-/* The dtypes that hold all values of the type. */
-static uint32_t narrow_carriers(const strata_narrow *p)
+/* The dtypes that the type's values are read from: integers hold all of them. */
+static uint32_t narrow_dtypes(const strata_narrow *p)
 {
     const int bits = narrow_rule_of(p).bits;
     if (!bits)
-        return 1u << STRATA_FP32;
+        return 1u << STRATA_FP32 | 1u << STRATA_FP16 | 1u << STRATA_BF16;
     return 1u << STRATA_INT64 | (bits < 32 ? 1u << STRATA_INT32 : 0) |
            (bits < 8 ? 1u << STRATA_INT8 : 0);
 }
@@ -23,28 +25,38 @@ static int narrow_shape(const strata_node *n)
 {
     const strata_tensor *x = &n->in[0];
     strata_tensor *y = &n->out[0];
-    if (!(narrow_carriers(n->params) >> x->dtype & 1))
+    if (!(narrow_dtypes(n->params) >> x->dtype & 1))
         return STRATA_FAIL(n, STRATA_EINVAL,
                            "the input's dtype does not hold such values: floats need "
-                           "fp32, integers i32 or i64, of 4 bits and less int8 too; put "
-                           "a Cast before it");
+                           "fp32 or less, integers i32 or i64, of 4 bits and less int8 "
+                           "too; put a Cast before it");
     y->rank = x->rank;
     memcpy(y->dims, x->dims, sizeof y->dims);
-    y->dtype = x->dtype;
+    y->dtype = narrow_rule_of(n->params).bits ? x->dtype : STRATA_FP32;
     y->exact = 1;
     return STRATA_OK;
 }
 
-#define NARROW_EACH(type, function)                                                      \
+static float narrow_half(const struct narrow_rule *r, uint16_t x)
+{
+    return narrow_float(r, strata_float_of_half(x));
+}
+
+static float narrow_bfloat(const struct narrow_rule *r, uint16_t x)
+{
+    return narrow_float(r, strata_float_of_bfloat(x));
+}
+
+#define NARROW_EACH(to_type, from_type, function)                                        \
     do {                                                                                 \
-        const type *from = r->in[0].data;                                                \
-        type *to = r->out[0].data;                                                       \
+        const from_type *from = r->in[0].data;                                           \
+        to_type *to = r->out[0].data;                                                    \
         _Pragma(                                                                         \
             "omp parallel for schedule(static) if (n >= WALK_PARALLEL)") for (int64_t    \
                                                                                   i = 0; \
                                                                               i < n;     \
                                                                               i++)       \
-            to[i] = (type)function(&rule, from[i]);                                      \
+            to[i] = (to_type)function(&rule, from[i]);                                   \
     } while (0)
 
 static int narrow_run(const strata_run *r)
@@ -53,16 +65,22 @@ static int narrow_run(const strata_run *r)
     const int64_t n = r->in[0].count;
     switch (r->in[0].dtype) {
     case STRATA_FP32:
-        NARROW_EACH(float, narrow_float);
+        NARROW_EACH(float, float, narrow_float);
+        break;
+    case STRATA_FP16:
+        NARROW_EACH(float, uint16_t, narrow_half);
+        break;
+    case STRATA_BF16:
+        NARROW_EACH(float, uint16_t, narrow_bfloat);
         break;
     case STRATA_INT8:
-        NARROW_EACH(int8_t, narrow_integer);
+        NARROW_EACH(int8_t, int8_t, narrow_integer);
         break;
     case STRATA_INT32:
-        NARROW_EACH(int32_t, narrow_integer);
+        NARROW_EACH(int32_t, int32_t, narrow_integer);
         break;
     default:
-        NARROW_EACH(int64_t, narrow_integer);
+        NARROW_EACH(int64_t, int64_t, narrow_integer);
         break;
     }
     return STRATA_OK;
@@ -89,7 +107,7 @@ static double reference_power(const struct narrow_rule *r, double x)
     if (fabs(x) <= 0x1p-127)
         return 0x1p-127;
     const int up = (r->round == STRATA_NARROW_UP && part > 0.5) ||
-                    (r->round == STRATA_NARROW_NEAREST && part >= 0.75);
+                   (r->round == STRATA_NARROW_NEAREST && part >= 0.75);
     const double y = ldexp(1, exponent - 1 + up);
     return y <= r->most ? y : r->saturate ? r->most : NAN;
 }
@@ -152,9 +170,7 @@ static const strata_attr attrs[] = {
      .doc = "to which power of two, of e8m0"},
 };
 
-static const strata_row rows[] = {
-    {{STRATA_F32_NCHW | STRATA_I8_NCHW | STRATA_I32_NCHW | STRATA_I64_NCHW},
-     {STRATA_SAME}}};
+static const strata_row rows[] = {NARROW_ROWS};
 
 static const strata_impl impls[] = {
     {.id = 1,

@@ -17,6 +17,15 @@
 #define NARROW_INLINE static inline
 #endif
 
+#define NARROW_ROWS                                                                      \
+    {{STRATA_F32_NCHW | STRATA_F16_NCHW | STRATA_BF16_NCHW}, {STRATA_F32_NCHW}},         \
+    {                                                                                    \
+        {STRATA_I8_NCHW | STRATA_I32_NCHW | STRATA_I64_NCHW},                            \
+        {                                                                                \
+            STRATA_SAME                                                                  \
+        }                                                                                \
+    }
+
 /* What an element takes. */
 struct narrow_rule {
     int32_t bits;      /* of an integer; 0: a float */

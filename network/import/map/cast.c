@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "formats/format.h"
 #include "io/weights/weights.h"
 #include "network/import/carry/carry.h"
 
@@ -34,7 +35,7 @@ static void narrow_to(struct mapping *m, enum onnx_type type)
                    onnx_type_name(type));
         return;
     }
-    if (x->dtype != dtype)
+    if (graph_is_real(dtype) ? !dtype_is_free(x->dtype) : x->dtype != dtype)
         from = compose_cast(m, from, dtype);
     if (values)
         compose_narrow(m, from, type);

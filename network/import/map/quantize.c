@@ -146,13 +146,10 @@ static int clipped(struct mapping *m, int x, double low, double high)
     return y;
 }
 
-/* x/scale, rounded once. FP32 whatever the precision, which may not hold 16 bits. */
-static int quotient_of(struct mapping *m, const struct grid *g, bool exact)
+static int quotient_of(struct mapping *m, const struct grid *g)
 {
-    int x = real_input(m);
-    if (exact)
-        x = compose_cast(m, x, STRATA_FP32);
-    return compose_op(m, "ElementWise", "div", in_blocks(m, x, g), along(m, 1, g));
+    const int x = in_blocks(m, real_input(m), g);
+    return compose_op(m, "ElementWise", "div", x, along(m, 1, g));
 }
 
 static void quantize_by_steps(struct mapping *m, enum onnx_type type)
@@ -162,7 +159,7 @@ static void quantize_by_steps(struct mapping *m, enum onnx_type type)
         type == ONNX_INT16 || type == ONNX_INT8 || type == ONNX_INT4 || type == ONNX_INT2;
     const double half = (double)(1 << (bits - 1)), most = is_signed ? half : 2 * half;
     const struct grid g = grid_of(m);
-    const int quotient = quotient_of(m, &g, bits > 8);
+    const int quotient = quotient_of(m, &g);
     int y = compose_op(m, "Unary", "round", quotient, VALUE_NONE);
     if (map_input(m, 2))
         y = compose_op(m, "ElementWise", "sum", y, along(m, 2, &g));
@@ -178,7 +175,7 @@ static void quantize_to_float(struct mapping *m, enum onnx_type type)
     for (int64_t i = 0; zero && i < value_count(zero); i++)
         if (value_real(zero, i) != 0)
             map_refuse(m, "'zero_point' of a float is not 0");
-    end_blocks(m, compose_narrow(m, quotient_of(m, &g, true), type), &g);
+    end_blocks(m, compose_narrow(m, quotient_of(m, &g), type), &g);
 }
 
 static void dequantize_by_steps(struct mapping *m)
