@@ -26,6 +26,7 @@ IO_SOURCES = \
 	io/onnx/private.h \
 	io/onnx/tensor.c \
 	io/onnx/types.c \
+	io/onnx/widen.c \
 	io/onnx/wire.c \
 	io/onnx/wire.h \
 	io/weights/npy.c \

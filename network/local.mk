@@ -9,6 +9,8 @@ NETWORK_SOURCES = \
 	network/image.c \
 	network/import/arena.c \
 	network/import/arena.h \
+	network/import/carry/carry.c \
+	network/import/carry/carry.h \
 	network/import/symbols/assume.c \
 	network/import/symbols/compare.c \
 	network/import/symbols/compare.h \
@@ -27,6 +29,7 @@ NETWORK_SOURCES = \
 	network/import/control/body.c \
 	network/import/control/control.c \
 	network/import/control/control.h \
+	network/import/control/flex.c \
 	network/import/control/loop.c \
 	network/import/control/sequence.c \
 	network/import/drop.c \

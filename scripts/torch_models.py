@@ -9,7 +9,8 @@ Every network, or those named, gets random weights and running statistics that k
 of a usual size, is exported by torch.onnx.export, by the current exporter and the one
 before it, imported by `strata import`, and run by `strata run` on a random image. A line
 each: the largest difference of any output over that output's largest value, which has to
-be at most D (1e-4), and the seconds that the import took. FOLDER (default: a temporary
+be at most D (1e-4), and the seconds that the import took; of classifiers, the class has to
+be the same. FOLDER (default: a temporary
 one) keeps the models and the networks; a model that is there is not exported again.
 --set goes to `strata run`, as in --set build.precision=fp16.
 
@@ -116,8 +117,9 @@ def outputs_of(ini):
 
 
 def compare(options, stem, x, wanted):
-    """The largest difference of the imported network, and the import's seconds."""
-    ini, image, worst = stem + ".ini", stem + ".x.npy", 0.0
+    """The imported network's largest difference, whether it finds the same classes, and
+    the import's seconds."""
+    ini, image, worst, same = stem + ".ini", stem + ".x.npy", 0.0, True
     began = time.monotonic()
     run([options.strata, "import", stem + ".onnx", "-o", ini])
     seconds = time.monotonic() - began
@@ -131,7 +133,8 @@ def compare(options, stem, x, wanted):
         if found.shape != y.shape:
             raise RuntimeError(f"{found.shape}, should be {y.shape}")
         worst = max(worst, float(abs(found - y).max() / abs(y).max()))
-    return worst, seconds
+        same &= y.ndim != 2 or bool((found.argmax(1) == y.argmax(1)).all())
+    return worst, same, seconds
 
 
 def judge(options, folder, name, exporter):
@@ -139,11 +142,11 @@ def judge(options, folder, name, exporter):
     model, x, wanted = make(name)
     try:
         export(model, x, stem + ".onnx", exporter)
-        worst, seconds = compare(options, stem, x, wanted)
+        worst, same, seconds = compare(options, stem, x, wanted)
     except Exception as error:  # whatever an exporter raises
         print(f"{name:30} {exporter:8} failed: {str(error).splitlines()[0][:200]}")
         return False
-    equal = worst <= options.most
+    equal = same and worst <= options.most
     print(f"{name:30} {exporter:8} {worst:9.2e} {seconds:6.2f} s"
           f"{'' if equal else '  differs'}", flush=True)
     return equal

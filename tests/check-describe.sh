@@ -19,6 +19,7 @@ needs() {
     core::Gather | core::GridSample | core::ReverseSequence) echo 'inputs = x, x1' ;;
     core::LRN) echo 'size = 3' ;;
     core::MaxUnpool) printf '%s\n' 'inputs = x, x1' 'kernel = 2' ;;
+    core::Narrow) echo 'values = e2m1' ;;
     core::NonMaxSuppression) printf '%s\n' 'inputs = x, x1' 'max_output = 3' ;;
     core::Padding) printf '%s\n' 'begin = 0, 0, 1, 2' 'end = 0, 1, 0, 1' ;;
     core::Pointwise) echo 'program = sigmoid x0, product x0 r0' ;;

@@ -57,10 +57,12 @@ SHELL_TESTS = \
 	tests/serving/triton-server.sh \
 	tests/serving/triton-two.sh \
 	tests/tools/options.sh \
+	tests/tools/same_plan.sh \
 	tests/tools/terminal.sh \
 	tests/tools/values.sh
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)
+EXTRA_DIST += scripts/models_to_onnx.py
 EXTRA_DIST += tests/python/stubtest.txt tests/python/run.py tests/python/support.py tests/python/test_call.py tests/python/test_docs.py \
 	tests/python/test_exchange.py tests/python/test_layer.py tests/python/test_package.py \
 	tests/python/test_session.py tests/python/test_submit.py

@@ -135,7 +135,19 @@ static int load(struct run *r, strata_registry *registry)
 static int dtype_of(const struct onnx_tensor *t, int wanted)
 {
     return t->type == ONNX_UINT16 && wanted == STRATA_BF16 ? wanted
-                                                           : onnx_type_core(t->type);
+                                                           : onnx_type_carrier(t->type);
+}
+
+/* A file's elements as those of a dtype that dtype_of gave. *memory is to be freed. */
+static const void *elements_of(const struct onnx_tensor *t, int dtype, void **memory,
+                               strata_error *err)
+{
+    *memory = NULL;
+    if (onnx_type_core(t->type) == dtype || dtype == STRATA_BF16)
+        return t->data;
+    if ((*memory = zalloc((size_t)t->count + 1, sizeof(int64_t), "elements", err)))
+        onnx_widen(*memory, t);
+    return *memory;
 }
 
 /* Where sizes vary, those of the files; before any input is given, as a name's size holds
@@ -156,30 +168,41 @@ static int set_shapes(struct run *r)
     return status;
 }
 
+static int feed_input(struct run *r, size_t i, int index)
+{
+    strata_binding b = {.struct_size = sizeof b};
+    if (!r->inputs[i])
+        return error_set(r->err, STRATA_ENOTFOUND, "%s: input_%zu.pb is absent",
+                         r->o->folder, i);
+    const struct onnx_tensor *t = tensor_of(r->inputs[i]);
+    int status = strata_context_binding(r->context, index, &b, r->err);
+    if (status != STRATA_OK)
+        return status;
+    if (t->count != strata_desc_count(&b.desc) ||
+        dtype_of(t, b.desc.dtype) != b.desc.dtype)
+        return error_set(r->err, STRATA_EINVAL,
+                         "input_%zu.pb has %" PRId64
+                         " elements of %s; '%s' needs %" PRId64 " of %s",
+                         i, t->count, onnx_type_name(t->type), b.name,
+                         strata_desc_count(&b.desc), b.format);
+    void *memory;
+    const void *data = elements_of(t, b.desc.dtype, &memory, r->err);
+    if (b.bytes && data)
+        memcpy(strata_context_data(r->context, index), data, (size_t)b.bytes);
+    free(memory);
+    return r->err->status;
+}
+
 static int feed(struct run *r)
 {
     const struct onnx_graph *g = &r->model->graph;
-    for (size_t i = 0; i < g->n_inputs; i++) {
+    int status = STRATA_OK;
+    for (size_t i = 0; i < g->n_inputs && status == STRATA_OK; i++) {
         const int index = import_find_input(r->im, g->inputs[i].name);
-        strata_binding b = {.struct_size = sizeof b};
-        if (index < 0 || !import_reads_input(r->im, index))
-            continue;
-        if (!r->inputs[i])
-            return error_set(r->err, STRATA_ENOTFOUND, "%s: input_%zu.pb is absent",
-                             r->o->folder, i);
-        const struct onnx_tensor *t = tensor_of(r->inputs[i]);
-        int status = strata_context_binding(r->context, index, &b, r->err);
-        if (status != STRATA_OK)
-            return status;
-        if ((int64_t)t->bytes != b.bytes || dtype_of(t, b.desc.dtype) != b.desc.dtype)
-            return error_set(
-                r->err, STRATA_EINVAL,
-                "input_%zu.pb has %zu bytes of %s; '%s' needs %" PRId64 " of %s", i,
-                t->bytes, onnx_type_name(t->type), b.name, b.bytes, b.format);
-        if (t->bytes)
-            memcpy(strata_context_data(r->context, index), t->data, t->bytes);
+        if (index >= 0 && import_reads_input(r->im, index))
+            status = feed_input(r, i, index);
     }
-    return STRATA_OK;
+    return status;
 }
 
 /* Element i against what it should be. */
@@ -245,10 +268,12 @@ static int compare_output(struct run *r, size_t i, const struct onnx_tensor *t, 
                          " elements",
                          i, b.name, b.format, b.desc.rank, strata_desc_count(&b.desc), i,
                          onnx_type_name(t->type), t->rank, t->count);
-    for (int64_t k = 0; k < t->count; k++) {
+    void *memory;
+    const void *data = elements_of(t, dtype, &memory, r->err);
+    for (int64_t k = 0; data && k < t->count; k++) {
         double found[1], wanted[1]; /* or int64_t */
         number_load(found, 0, strata_context_data(r->context, index), dtype, k);
-        number_load(wanted, 0, t->data, dtype, k);
+        number_load(wanted, 0, data, dtype, k);
         if (agrees(r, dtype, number_of(found, dtype, 0), number_of(wanted, dtype, 0)) ||
             r->err->status != STRATA_OK)
             continue;
@@ -257,6 +282,7 @@ static int compare_output(struct run *r, size_t i, const struct onnx_tensor *t, 
                   k, number_text(found_text, found, dtype, 0),
                   number_text(wanted_text, wanted, dtype, 0));
     }
+    free(memory);
     return r->err->status;
 }
 

@@ -416,6 +416,29 @@ typedef struct strata_cast {
     int32_t saturate; /* FP8: the largest in place of infinity and NaN */
 } strata_cast;
 
+/* The types that Narrow knows: none is a dtype. */
+enum {
+    STRATA_NARROW_INT16 = 0,
+    STRATA_NARROW_UINT16 = 1,
+    STRATA_NARROW_UINT32 = 2,
+    STRATA_NARROW_INT4 = 3,
+    STRATA_NARROW_UINT4 = 4,
+    STRATA_NARROW_INT2 = 5,
+    STRATA_NARROW_UINT2 = 6,
+    STRATA_NARROW_E4M3FNUZ = 7,
+    STRATA_NARROW_E5M2FNUZ = 8,
+    STRATA_NARROW_E8M0 = 9,
+    STRATA_NARROW_E2M1 = 10
+};
+enum { STRATA_NARROW_UP = 0, STRATA_NARROW_DOWN = 1, STRATA_NARROW_NEAREST = 2 };
+/* Narrow: x with the values of a type, in x's dtype. */
+typedef struct strata_narrow {
+    int32_t values;   /* STRATA_NARROW_INT16 ... */
+    int32_t saturate; /* floats that have NaN: the largest in place of it */
+    int32_t round;    /* STRATA_NARROW_UP ..., of E8M0 */
+    int32_t reserved;
+} strata_narrow;
+
 /* Gated: y = f(a)*b, a and b the halves of x along axis. */
 typedef struct strata_gated {
     int32_t kind; /* of an activation: STRATA_RELU ... */

@@ -209,6 +209,11 @@ const char *onnx_type_name(enum onnx_type type);
 int onnx_type_bits(enum onnx_type type);
 /* The core's dtype with the same elements (STRATA_FP32 ...), or -1. */
 int onnx_type_core(enum onnx_type type);
+/* That, or, of a type that the core has not, the dtype that holds each of its values: of
+ * UINT64, INT64 with the same bits. -1: there is none. */
+int onnx_type_carrier(enum onnx_type type);
+/* The elements of such a tensor as t->count of its carrier, which `out` has room for. */
+void onnx_widen(void *out, const struct onnx_tensor *t);
 
 /* By name, or NULL. */
 const struct onnx_attribute *onnx_attribute(const struct onnx_node *n, const char *name);

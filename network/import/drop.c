@@ -3,7 +3,7 @@
  * Nodes that do nothing vanish: what fold.c saw become an Identity, as Dropout does and a
  * Reshape to the dims that there are. And inputs that only told a type.
  */
-#include "network/import/private.h"
+#include "network/import/carry/carry.h"
 
 #include <string.h>
 
@@ -33,14 +33,6 @@ static void drop_output(struct graph *g, size_t i)
     g->outputs[i] = to;
 }
 
-static enum onnx_type type_of(int dtype)
-{
-    int type = ONNX_TYPE_COUNT - 1;
-    while (type > ONNX_UNDEFINED && onnx_type_core((enum onnx_type)type) != dtype)
-        type--;
-    return (enum onnx_type)type;
-}
-
 static void drop_type_input(struct graph *g, struct node *n)
 {
     const struct value *like = n->n_in == 2 ? graph_value(g, n->in[1]) : NULL;
@@ -48,7 +40,7 @@ static void drop_type_input(struct graph *g, struct node *n)
         return;
     n->op = "Cast";
     n->n_in = 1;
-    node_set_integer(g, n, "to", type_of(like->dtype));
+    node_set_integer(g, n, "to", carry_type(like));
 }
 
 int import_drop(struct import *im, strata_error *err)

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "network/import/carry/carry.h"
 #include "network/import/control/control.h"
 #include "network/import/map.h"
 #include "network/import/upgrade.h"
@@ -102,6 +103,15 @@ static int fold_producers(struct import *im, const struct node *n, strata_error 
     return status;
 }
 
+static int fold_operator(struct import *im, struct node *n, strata_error *err)
+{
+    carry_node(im, n);
+    const int status = fold_producers(im, n, err);
+    if (status != STRATA_OK || node_is_refused(&im->g, n))
+        return status;
+    return fold_layers(im, n, err);
+}
+
 static int fold_node(struct import *im, struct node *n, strata_error *err)
 {
     const struct control *control;
@@ -123,7 +133,7 @@ static int fold_node(struct import *im, struct node *n, strata_error *err)
     else if ((control = control_find(im, n)))
         status = control->expand(im, n, err);
     else
-        status = fold_layers(im, n, err);
+        status = fold_operator(im, n, err);
     return status == STRATA_OK ? import_fold_from(im, first, err) : status;
 }
 

@@ -22,6 +22,8 @@ struct value {
     const char *name;    /* the model's; "" where a pass made it */
     const char *spelled; /* of an input: its name in the network */
     int dtype;           /* STRATA_*; -1: not known */
+    enum onnx_type carried; /* the type in the model, where dtype only holds its values
+                             * (carry.h); ONNX_UNDEFINED: it is dtype's */
     int rank;            /* -1: not known; 0: a scalar, one dim of 1 to a layer */
     int64_t dims[STRATA_MAX_RANK];
     bool constant;

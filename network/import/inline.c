@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "network/import/carry/carry.h"
+
 /* ---- names ---------------------------------------------------------------------------
  */
 
@@ -50,11 +52,7 @@ void inline_constant(struct import *im, int value, const struct onnx_tensor *t)
     struct value *v = graph_value(&im->g, value);
     if (!v)
         return;
-    v->dtype = onnx_type_core(t->type);
-    v->rank = t->rank;
-    memcpy(v->dims, t->dims, sizeof v->dims);
-    v->constant = true;
-    v->data = t->data;
+    carry_constant(&im->g, value, t);
     if (v->dtype >= 0)
         return;
     v->refused = true;

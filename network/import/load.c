@@ -91,7 +91,8 @@ static void load_input(struct inlining *x, const struct onnx_value *in)
         return;
     inline_name(x, in->name, value);
     im->g.inputs[im->g.n_inputs++] = value;
-    v->dtype = onnx_type_core(in->type);
+    v->dtype = onnx_type_carrier(in->type);
+    v->carried = onnx_type_core(in->type) < 0 ? in->type : ONNX_UNDEFINED;
     if (in->form != ONNX_TENSOR)
         import_refuse(im, NULL, "input '%s' is %s; Strata has tensors", in->name,
                       forms[in->form]);

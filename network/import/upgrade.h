@@ -56,6 +56,9 @@ struct node *upgrade_add(struct import *im, const struct node *n, const char *op
                          const int *in, int n_in);
 /* Its output; VALUE_NONE of NULL. */
 int upgrade_value(const struct node *made);
+/* The output of such a node of two inputs; of a Cast. */
+int upgrade_two(struct import *im, const struct node *n, const char *op, int a, int b);
+int upgrade_cast(struct import *im, const struct node *n, int value, enum onnx_type to);
 /* A further node between output i of n and all that reads it. */
 struct node *upgrade_after(struct import *im, struct node *n, int i, const char *op);
 /* The value with these dims. */

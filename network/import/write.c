@@ -208,7 +208,10 @@ static void write_input(struct writer *w, const struct value *v)
     const int64_t one = 1;
     bool named = false;
     w->lines.section = v->spelled;
-    fprintf(w->lines.f, "\n[%s %s]\n", v->next ? "state" : "input", v->spelled);
+    fputc('\n', w->lines.f);
+    if (v->carried)
+        fprintf(w->lines.f, "# of %s in the model\n", onnx_type_name(v->carried));
+    fprintf(w->lines.f, "[%s %s]\n", v->next ? "state" : "input", v->spelled);
     for (int d = 0; d < v->rank; d++)
         named |= dim_name(w, v, d) != NULL;
     if (named)

@@ -370,6 +370,70 @@ Test(onnx, files_are_mapped)
     free(model.bytes);
 }
 
+/* ---- types that the core has not ----------------------------------------------------
+ */
+
+static const struct {
+    const char *tensor; /* dims, type, raw bytes */
+    int n;
+    double values[8];
+} carried[] = {
+    {"1:3 2:22 9:=f708", 3, {7, -1, -8}},        /* int4 */
+    {"1:3 2:21 9:=f708", 3, {7, 15, 8}},         /* uint4 */
+    {"1:5 2:26 9:=e402", 5, {0, 1, -2, -1, -2}}, /* int2 */
+    {"1:5 2:25 9:=e402", 5, {0, 1, 2, 3, 2}},    /* uint2 */
+    {"1:2 2:5 9:=ffff0080", 2, {-1, -32768}},    /* int16 */
+    {"1:2 2:4 9:=ffff0080", 2, {65535, 32768}},  /* uint16 */
+    {"1:2 2:12 9:=ffffffff01000000", 2, {4294967295, 1}},
+    {"1:2 2:13 9:=ffffffffffffffff0200000000000000", 2, {-1, 2}},
+    {"1:8 2:23 9:=10325476", 8, {0, 0.5, 1, 1.5, 2, 3, 4, 6}}, /* e2m1 */
+    {"1:2 2:23 9:=9f", 2, {-6, -0.5}},
+    {"1:4 2:18 9:=7f010880", 4, {240, 0x1p-10, 0x1p-7, NAN}},     /* e4m3fnuz */
+    {"1:4 2:20 9:=ff010480", 4, {-57344, 0x1p-17, 0x1p-15, NAN}}, /* e5m2fnuz */
+    {"1:4 2:24 9:=007ffeff", 4, {0x1p-127, 1, 0x1p127, NAN}},     /* e8m0 */
+    {"1:0 2:21", 0, {0}},
+};
+
+static double widened(const void *data, int carrier, int i)
+{
+    switch (carrier) {
+    case STRATA_INT8:
+        return ((const int8_t *)data)[i];
+    case STRATA_INT32:
+        return ((const int32_t *)data)[i];
+    case STRATA_INT64:
+        return (double)((const int64_t *)data)[i];
+    default:
+        return ((const float *)data)[i];
+    }
+}
+
+Test(onnx, elements_of_types_that_are_no_dtype_keep_their_values)
+{
+    for (size_t k = 0; k < sizeof carried / sizeof *carried; k++) {
+        char text[200];
+        struct blob b;
+        double room[8];
+        snprintf(text, sizeof text, TENSOR("%s"), carried[k].tensor);
+        const struct onnx_model *m = read_text(&b, text);
+        const struct onnx_tensor *t = m->graph.initializers;
+        const int carrier = onnx_type_carrier(t->type);
+        cr_assert(t->count == carried[k].n && onnx_type_core(t->type) < 0);
+        onnx_widen(room, t);
+        for (int i = 0; i < carried[k].n; i++) {
+            const double found = widened(room, carrier, i), wanted = carried[k].values[i];
+            cr_expect(found == wanted || (isnan(found) && isnan(wanted)),
+                      "%s, element %d: %g, should be %g", onnx_type_name(t->type), i,
+                      found, wanted);
+        }
+        onnx_close(m);
+        free(b.bytes);
+    }
+    cr_expect_eq(onnx_type_carrier(ONNX_FLOAT16), STRATA_FP16);
+    cr_expect_eq(onnx_type_carrier(ONNX_STRING), -1);
+    cr_expect_eq(onnx_type_carrier(ONNX_TYPE_COUNT), -1);
+}
+
 Test(onnx, types_have_names_and_sizes)
 {
     for (int t = 1; t < ONNX_TYPE_COUNT; t++) {

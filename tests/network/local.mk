@@ -1,5 +1,6 @@
 CRITERION_TESTS += \
 	tests/network/doubt \
+	tests/network/import/carried \
 	tests/network/import/inline \
 	tests/network/import/layers \
 	tests/network/import/models \
@@ -40,6 +41,7 @@ FREE_MODEL = tests/network/import/free_model.h tests/network/import/planned.h \
 tests_network_import_stable_SOURCES = tests/network/import/stable.c \
 	tests/network/import/model_text.h
 IMPORTED_TEXT = tests/network/import/imported.h tests/network/import/model_text.h
+tests_network_import_carried_SOURCES = tests/network/import/carried.c $(IMPORTED_TEXT)
 tests_network_import_quantized_SOURCES = tests/network/import/quantized.c $(IMPORTED_TEXT)
 tests_network_import_state_SOURCES = tests/network/import/state.c $(IMPORTED_TEXT)
 

@@ -192,6 +192,9 @@ static const struct place places[] = {
 
     S(strata_cast) F(strata_cast, to) F(strata_cast, saturate)
 
+    S(strata_narrow) F(strata_narrow, values) F(strata_narrow, saturate)
+    F(strata_narrow, round) F(strata_narrow, reserved)
+
     S(strata_gated) F(strata_gated, kind) F(strata_gated, reserved) F(strata_gated, axis)
     F(strata_gated, alpha) F(strata_gated, beta)
 

@@ -35,7 +35,8 @@ static void put_family(struct table *t, const struct map_table *family)
 static void put_controls(struct table *t, const struct control *all, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        put_row(t, "Control and lists", "", all[i].op, "put in place", all[i].note);
+        put_row(t, "Control and lists", all[i].domain ? all[i].domain : "", all[i].op,
+                "put in place", all[i].note);
 }
 
 static void put_rewrites(struct table *t, const struct rewrite_table *all)

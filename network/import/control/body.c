@@ -188,8 +188,8 @@ void control_stack(struct import *im, struct node *n, int i, const int *values,
         return;
     }
     for (int k = 0; k < n_values; k++) {
-        const int in[] = {values[k], graph_add_integers(g, 1, &axis, 1)};
-        parts[k] = upgrade_value(upgrade_add(im, n, "Unsqueeze", in, 2));
+        const int axes = graph_add_integers(g, 1, &axis, 1);
+        parts[k] = upgrade_two(im, n, "Unsqueeze", values[k], axes);
     }
     struct node *joined = graph_add_node(g, "Concat", parts, n_values, &n->out[i], 1);
     node_set_integer(g, joined, "axis", axis);

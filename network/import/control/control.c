@@ -16,14 +16,16 @@ const struct control control_graphs[] = {
     {"Loop", "trip count and conditions" ROUNDS, control_loop},
     {"Scan", "batch 1 before opset 9" ROUNDS, control_scan},
     {"SequenceMap", "a list made in the model" ROUNDS, control_sequence_map},
+    {"FlexAttention", "", control_flex_attention, "ai.onnx.preview"},
 };
 const size_t control_n_graphs = ARRAY_LENGTH(control_graphs);
 
 static const struct control *find_in(const struct control *all, size_t count,
-                                     const char *op)
+                                     const struct node *n)
 {
     for (size_t i = 0; i < count; i++)
-        if (strcmp(all[i].op, op) == 0)
+        if (strcmp(all[i].op, n->op) == 0 &&
+            strcmp(all[i].domain ? all[i].domain : "", n->domain) == 0)
             return &all[i];
     return NULL;
 }
@@ -49,11 +51,11 @@ const struct control *control_find(const struct import *im, const struct node *n
     static const struct control copy = {"Identity", "", copy_list},
                                 no = {"", "", refuse_list};
     const struct control *c;
+    if ((c = find_in(control_graphs, control_n_graphs, n)) ||
+        (c = find_in(control_sequences, control_n_sequences, n)))
+        return c;
     if (*n->domain)
         return NULL;
-    if ((c = find_in(control_graphs, control_n_graphs, n->op)) ||
-        (c = find_in(control_sequences, control_n_sequences, n->op)))
-        return c;
     for (int i = 0; i < n->n_in; i++) {
         const struct value *v = graph_value(&im->g, n->in[i]);
         if (v && v->sequence)

@@ -23,6 +23,7 @@ struct control {
     const char *note; /* what has to be constant, for docs/onnx.md */
     /* Add nodes that make the node's outputs, or refuse it. */
     int (*expand)(struct import *im, struct node *n, strata_error *err);
+    const char *domain; /* NULL: ai.onnx */
 };
 
 /* The row of an operator; of one that reads lists, NULL if it is none of these. */
@@ -32,6 +33,7 @@ int control_if(struct import *im, struct node *n, strata_error *err);
 int control_loop(struct import *im, struct node *n, strata_error *err);
 int control_scan(struct import *im, struct node *n, strata_error *err);
 int control_sequence_map(struct import *im, struct node *n, strata_error *err);
+int control_flex_attention(struct import *im, struct node *n, strata_error *err);
 
 /* ---- for these functions -------------------------------------------------------------
  */

@@ -5,7 +5,7 @@
 #include "network/import/map/compose.h"
 
 #include "io/weights/weights.h"
-#include "network/import/private.h"
+#include "network/import/carry/carry.h"
 
 int compose_input(const struct mapping *m, int i)
 {
@@ -45,6 +45,17 @@ int compose_cast(struct mapping *m, int x, int dtype)
 {
     const int out = compose_one(m, "Cast", x);
     section_word(m->g, m->s, "to", strata_dtype_name(dtype));
+    return out;
+}
+
+int compose_narrow(struct mapping *m, int x, enum onnx_type type)
+{
+    const int out = compose_one(m, "Narrow", x);
+    section_word(m->g, m->s, "values", carry_values(type));
+    if (graph_is_real(onnx_type_carrier(type)))
+        section_flag(m->g, m->s, "saturate", node_integer(m->node, "saturate", 1) != 0);
+    if (type == ONNX_FLOAT8E8M0)
+        section_word(m->g, m->s, "round", node_text(m->node, "round_mode", "up"));
     return out;
 }
 

@@ -18,6 +18,8 @@ int compose_two(struct mapping *m, const char *type, int a, int b);
 /* ElementWise, Compare or Unary; b VALUE_NONE: of one operand. */
 int compose_op(struct mapping *m, const char *type, const char *op, int a, int b);
 int compose_cast(struct mapping *m, int x, int dtype);
+/* The values of a type that is no dtype, by the node's `saturate` and `round_mode`. */
+int compose_narrow(struct mapping *m, int x, enum onnx_type type);
 /* Shuffles: other dims; dims in the order of perm, then `shape` if rank > 0. A step that
  * changes nothing makes no layer. */
 int compose_reshape(struct mapping *m, int x, int rank, const int64_t *shape);

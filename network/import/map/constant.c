@@ -7,6 +7,7 @@
 
 #include "core/alloc.h"
 #include "io/weights/weights.h"
+#include "network/import/carry/carry.h"
 #include "network/import/map/compose.h"
 #include "network/network.h"
 
@@ -93,12 +94,11 @@ static void make_size(struct mapping *m)
 
 static void give_tensor(struct mapping *m, const struct onnx_tensor *t)
 {
-    const int dtype = onnx_type_core(t->type);
-    if (dtype < 0)
+    if (onnx_type_carrier(t->type) < 0)
         map_refuse(m, "its elements are of type %s; Strata has none for it",
                    onnx_type_name(t->type));
-    else
-        map_is_constant(m, 0, dtype, t->rank, t->dims, t->data);
+    else if (m->node->n_out)
+        carry_constant(m->g, m->node->out[0], t);
 }
 
 static void make_constant(struct mapping *m)

@@ -28,6 +28,18 @@ int upgrade_value(const struct node *made)
     return made ? made->out[0] : VALUE_NONE;
 }
 
+int upgrade_two(struct import *im, const struct node *n, const char *op, int a, int b)
+{
+    return upgrade_value(upgrade_add(im, n, op, (const int[]){a, b}, 2));
+}
+
+int upgrade_cast(struct import *im, const struct node *n, int value, enum onnx_type to)
+{
+    struct node *made = upgrade_add(im, n, "Cast", &value, 1);
+    node_set_integer(&im->g, made, "to", to);
+    return upgrade_value(made);
+}
+
 struct node *upgrade_after(struct import *im, struct node *n, int i, const char *op)
 {
     struct graph *g = &im->g;

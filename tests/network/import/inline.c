@@ -6,6 +6,11 @@
 
 #define HEAD "ir 9\nopset 17\nopset my 1\n"
 
+/* Scores 0 and log 3, so that the second value counts three times as much. */
+#define FLEX                                                                             \
+    "opset ai.onnx.preview 1\ninit q f 1x1x1x1 1\ninit k f 1x1x2x1 0 1.0986123\n"        \
+    "init v f 1x1x2x1 4 8\n"
+
 static const struct {
     const char *name, *text, *wanted;
 } cases[] = {
@@ -49,6 +54,16 @@ static const struct {
      HEAD "init x f 1 3\nnode Relu x -> y\noutput y\n"
           "function ai.onnx::Relu a -> b\nopset 17\nnode Neg a -> b\nend\n",
      "1: -3"},
+    {"FlexAttention, its scores turned round and its probabilities doubled",
+     HEAD FLEX "node ai.onnx.preview::FlexAttention q,k,v -> a scale=1f "
+               "score_mod={ prob_mod={\ninput s\nnode Neg s -> r\noutput r\n}\n"
+               "input s\nnode Add s,s -> r\noutput r\n}\nnode Neg a -> y\noutput y\n",
+     "1x1x1x1: -10"},
+    {"FlexAttention, whose heads share keys",
+     HEAD FLEX "node Concat q,q -> two axis=1\n"
+               "node ai.onnx.preview::FlexAttention two,k,v -> a\n"
+               "node Add a,q -> y\noutput y\n",
+     "1x2x1x1: 8 8"},
     {"If, with a value from around it",
      HEAD "init x f 1 3\ninit c b - 1\n"
           "node If c -> y then_branch={ else_branch={\n"
@@ -193,6 +208,10 @@ Test(import_inline, what_is_refused)
          HEAD "input x f 1\nnode my::f x -> y\noutput y\n"
               "function my::f a -> b\nopset 17\nnode Abs a -> c\nend\n",
          "b' is made by no node"},
+        {"FlexAttention of three dims",
+         HEAD "opset ai.onnx.preview 1\ninput q f 1x2x3\n"
+              "node ai.onnx.preview::FlexAttention q,q,q -> y\noutput y\n",
+         "must be floats of four dims"},
         {"If of an input",
          HEAD "input c b -\ninput x f 1\nnode If c -> y then_branch={ else_branch={\n"
               "node Abs x -> r\noutput r\n}\nnode Neg x -> r\noutput r\n}\noutput y\n",

@@ -92,3 +92,19 @@ Test(quantized_models, weights_of_int8_stay_integers_where_a_layer_takes_them)
         imported_close(&i);
     }
 }
+
+Test(quantized_models, weights_of_int4_become_int8)
+{
+    static const int8_t integers[] = {7, -8, 0, -1, 3, -5};
+    struct imported i = import_model_text(
+        "ir 10\nopset 21\ninput x f 5x2\noutput y\ninit p c 2x3 7 -8 16 -1 3 -5\n"
+        "init s f 3 0.5 0.25 2\nnode Cast p -> q to=22\n"
+        "node DequantizeLinear q,s -> w axis=1\nnode MatMul x,w -> y\n");
+    cr_assert_eq(i.status, STRATA_OK, "%s", i.err.message);
+    const struct section *s = layer_of(&i, "MatrixMultiply");
+    cr_assert_not_null(s);
+    const struct value *b = weight_of(&i, s, "b");
+    cr_assert(b && b->dtype == STRATA_INT8 && weight_of(&i, s, "weight_scale"));
+    cr_expect_arr_eq(b->data, integers, sizeof integers);
+    imported_close(&i);
+}
