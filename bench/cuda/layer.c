@@ -21,11 +21,13 @@
 
 #define PEAK_FP16 780e12 /* operations a second, dense, on tensor cores */
 #define PEAK_FP32 60e12  /* on CUDA cores */
+#define PEAK_INT8 1560e12
 
 enum { ALIGNMENT = 256 };
 
 #define CARD "fp32:nchw fp16:nchw fp16:nc/2hw2 fp16:nhwc8"
 #define BOTH "fp32:nchw fp16:nhwc8"
+#define BYTES "int8:nhwc16"
 
 #define S2(n, c) {2, {n, c}}
 #define S4(n, c, h, w) {4, {n, c, h, w}}
@@ -88,6 +90,26 @@ static const struct row {
     {"MatrixMultiply", "units = 28672" EIGHT_BITS, "fp16:nchw bf16:nchw", {S2(1, 8192)},
      2},
     {"MatrixMultiply", "", "fp16:nchw", {S4(12, 8, 128, 64), S4(12, 8, 64, 128)}, 0},
+    {"QuantizedProduct", "units = 8192; to = int8", "int8:nchw", {S2(8192, 8192)}, 0},
+    {"QuantizedProduct", "units = 4096; to = int8", "int8:nchw", {S2(4096, 4096)}, 0},
+    {"QuantizedProduct", "units = 4096; to = int8", "int8:nchw", {S2(128, 4096)}, 0},
+    {"QuantizedConvolution", "filters = 64; kernel = 3; pad = 1; to = int8", BYTES,
+     {S4(32, 64, 56, 56)}, 0},
+    {"QuantizedConvolution", "filters = 256; kernel = 1; to = int8; activation = relu",
+     BYTES, {S4(32, 64, 56, 56), S4(32, 256, 56, 56)}, 0},
+    {"QuantizedConvolution", "filters = 128; kernel = 3; pad = 1; to = int8", BYTES,
+     {S4(32, 128, 28, 28)}, 0},
+    {"QuantizedConvolution", "filters = 256; kernel = 3; pad = 1; to = int8", BYTES,
+     {S4(32, 256, 14, 14)}, 0},
+    {"QuantizedConvolution", "filters = 512; kernel = 3; pad = 1; to = int8", BYTES,
+     {S4(32, 512, 7, 7)}, 0},
+    {"QuantizedConvolution", "filters = 512; kernel = 3; pad = 1; to = int8", BYTES,
+     {S4(1, 512, 7, 7)}, 0},
+    {"QuantizedConvolution",
+     "filters = 144; groups = 144; kernel = 3; pad = 1; to = int8", BYTES,
+     {S4(32, 144, 56, 56)}, 0},
+    {"QuantizedSum", "to = int8", BYTES, {S4(32, 256, 56, 56), S4(32, 256, 56, 56)}, 0},
+    {"Pooling", "kernel = 3; stride = 2; pad = 1", BYTES, {S4(128, 64, 112, 112)}, 0},
     {"Concatenation", "", CARD, {S4(128, 128, 56, 56), S4(128, 64, 56, 56)}, 0},
     {"Concatenation", "", CARD, {S4(128, 67, 56, 56), S4(128, 64, 56, 56)}, 0},
     {"Concatenation", "axis = 3", CARD, {S4(128, 64, 56, 56), S4(128, 64, 56, 56)}, 0},
@@ -177,11 +199,18 @@ static bool takes(const struct registry_impl *impl, struct harness_node *h)
     return false;
 }
 
+static double peak(int32_t dtype)
+{
+    return dtype == STRATA_FP16   ? PEAK_FP16
+           : dtype == STRATA_INT8 ? PEAK_INT8
+                                  : PEAK_FP32;
+}
+
 static double peak_us(const struct harness_node *n)
 {
     const strata_layer *layer = &n->layer->layer;
     const double flops = layer->flops ? layer->flops(&n->node) : (double)n->out[0].count;
-    return flops / (n->in[0].dtype == STRATA_FP16 ? PEAK_FP16 : PEAK_FP32) * 1e6;
+    return flops / peak(n->in[0].dtype) * 1e6;
 }
 
 static int line(struct bench *b, const struct row *row, const struct registry_impl *impl,
@@ -205,9 +234,7 @@ static int line(struct bench *b, const struct row *row, const struct registry_im
     printf("  %-13s %-14s %9.1f us %7.0f GB/s, copy %6.0f  %8.0f GFLOP/s  share %.3f\n",
            format_mask_name(n->in[0].format, 4), name, us,
            (double)s->bytes * 1e-3 / us, (double)s->bytes * 1e-3 / copy,
-           peak_us(n) / us *
-               (n->in[0].dtype == STRATA_FP16 ? PEAK_FP16 : PEAK_FP32) * 1e-9,
-           floor / us);
+           peak_us(n) / us * peak(n->in[0].dtype) * 1e-9, floor / us);
     fflush(stdout);
     return STRATA_OK;
 }
@@ -229,6 +256,16 @@ static int place(strata_tensor *t, struct format f, size_t *used, size_t *offset
     return STRATA_OK;
 }
 
+/* Scales of layers of 8 bits, which random bits would not do for. */
+static int put_one(struct bench *b, const strata_tensor *t, strata_error *err)
+{
+    const float one = 1;
+    return t->count == 1 && t->dtype == STRATA_FP32
+               ? b->device.ops->copy(b->device.handle->stream, t->data, &one, sizeof one,
+                                     COPY_TO_DEVICE, err)
+               : STRATA_OK;
+}
+
 static int place_tensors(struct bench *b, struct harness_node *n, struct format f,
                          bool stored, struct subject *s, strata_error *err)
 {
@@ -246,6 +283,8 @@ static int place_tensors(struct bench *b, struct harness_node *n, struct format 
         const int dtype = stored ? n->weight[i].dtype : n->in[0].dtype;
         status = place(&n->weight[i], linear, &used, &offset, err);
         n->weight[i].data = b->memory[0] + offset;
+        if (status == STRATA_OK && used <= b->room)
+            status = put_one(b, &n->weight[i], err);
         s->bytes += (size_t)n->weight[i].count * strata_dtype_size(dtype);
     }
     if (status == STRATA_OK && used > b->room)
@@ -293,6 +332,7 @@ static int run_row(struct bench *b, const struct row *row, strata_error *err)
     struct harness_node n = {.layer = NULL};
     char names[128], *save = NULL;
     const strata_epilogue none = {0};
+    const int32_t bytes[HARNESS_INPUTS] = {STRATA_INT8, STRATA_INT8};
     const int64_t *d = row->in[0].dims;
     int status = registry_find(b->device.registry, row->layer, &layer, err);
     if (status != STRATA_OK)
@@ -300,6 +340,8 @@ static int run_row(struct bench *b, const struct row *row, strata_error *err)
     int n_in = 1;
     while (n_in < (int)ARRAY_LENGTH(row->in) && row->in[n_in].rank)
         n_in++;
+    if (strncmp(row->formats, "int8", 4) == 0)
+        n.in_dtype = bytes;
     status =
         harness_open(&n, layer, row->attrs, row->in, n_in, no_weights, row->absent);
     if (status != STRATA_OK)
