@@ -39,6 +39,7 @@ struct made_layer {
         strata_quantized_convolution quantized_convolution;
         strata_quantized_product quantized_product;
         strata_quantized_sum quantized_sum;
+        strata_padding padding;
     } params;
     const void *own_params; /* of the network's layer, in their place; or NULL */
     struct network_weight

@@ -4,6 +4,7 @@
  */
 #include "planner/fuse/chain.h"
 
+#include <math.h>
 #include <string.h>
 
 #include <strata/layers.h>
@@ -235,6 +236,23 @@ static const char *make_mover(struct made_layer *m, const struct planner *planne
     return NULL;
 }
 
+/* What is added becomes the integer that stands for it. */
+static const char *make_padding(struct made_layer *m, const struct planner *planner,
+                                const struct network_layer *layer, const struct chain *c)
+{
+    const char *why = make_mover(m, planner, layer, c);
+    if (why)
+        return why;
+    const double least = byte_of(planner, c->to) == 1 ? -128 : 0;
+    const strata_padding *p = layer->params;
+    const float steps = rintf((float)p->value / value_of(c->to, QUANTIZE_SCALE));
+    const double whole = (double)steps + (double)value_of(c->to, QUANTIZE_ZERO);
+    m->own_params = NULL;
+    m->params.padding = *p;
+    m->params.padding.value = isnan(whole) ? 0 : fmin(fmax(whole, least), least + 255);
+    return NULL;
+}
+
 static const char *make_resize(struct made_layer *m, const struct planner *planner,
                                const struct network_layer *layer, const struct chain *c)
 {
@@ -264,6 +282,7 @@ static const struct rule {
     {"core::ElementWise@1", true, false, make_sum},
     {"core::Concatenation@1", false, false, make_mover},
     {"core::Identity@1", false, false, make_mover},
+    {"core::Padding@1", false, false, make_padding},
     {"core::Pooling@1", false, false, make_pooling},
     {"core::Resize@1", false, false, make_resize},
     {"core::Shuffle@1", false, false, make_mover},
