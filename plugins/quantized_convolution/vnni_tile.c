@@ -37,38 +37,41 @@ INSIDE __m512i steps(__m512 y, struct vnni_step s)
     return _mm512_cvtps_epi32(_mm512_min_ps(q, _mm512_set1_ps(s.high)));
 }
 
-INSIDE __m512 joined(const struct vnni_tile *t, __m512 y, int64_t at, __mmask16 mask)
+/* What becomes of sums, known where code is made for it. */
+struct kind {
+    int adds, between, slopes, to_bytes;
+};
+
+INSIDE __m512 joined(const struct vnni_end *e, struct kind kind, __m512 y,
+                     const uint8_t *addend, __mmask16 mask)
 {
-    const struct vnni_end *e = t->end;
-    if (e->has_between)
+    if (kind.between)
         y = _mm512_mul_ps(_mm512_cvtepi32_ps(steps(y, e->between)),
                           _mm512_set1_ps(e->between.scale));
-    __m512i b = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(mask, t->addend + at));
+    __m512i b = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(mask, addend));
     b = _mm512_sub_epi32(_mm512_xor_si512(b, _mm512_set1_epi32(e->addend_flip)),
                          _mm512_set1_epi32(e->zero_addend));
     return _mm512_add_ps(
         y, _mm512_mul_ps(_mm512_cvtepi32_ps(b), _mm512_set1_ps(e->scale_addend)));
 }
 
-INSIDE void finish(const struct vnni_tile *t, __m512i sum, const struct lanes *l,
-                   int64_t at)
+INSIDE void finish(const struct vnni_end *e, struct kind kind, __m512i sum,
+                   const struct lanes *l, const uint8_t *addend, void *out)
 {
-    const struct vnni_end *e = t->end;
     __m512 y = _mm512_add_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sum), l->factor), l->bias);
-    if (e->has_addend)
-        y = joined(t, y, at, l->mask);
-    if (e->has_slope)
+    if (kind.adds)
+        y = joined(e, kind, y, addend, l->mask);
+    if (kind.slopes)
         y = _mm512_mask_mul_ps(y, _mm512_cmp_ps_mask(y, _mm512_setzero_ps(), _CMP_LT_OQ),
                                y, _mm512_set1_ps(e->slope));
-    if (e->to_bytes) {
+    if (kind.to_bytes) {
         const __m512i whole =
             _mm512_add_epi32(steps(y, e->out), _mm512_set1_epi32(e->zero));
-        _mm512_mask_cvtepi32_storeu_epi8((uint8_t *)t->out + at, l->mask, whole);
+        _mm512_mask_cvtepi32_storeu_epi8(out, l->mask, whole);
         return;
     }
     y = _mm512_max_ps(y, _mm512_set1_ps(e->out.low));
-    _mm512_mask_storeu_ps((float *)t->out + at, l->mask,
-                          _mm512_min_ps(y, _mm512_set1_ps(e->out.high)));
+    _mm512_mask_storeu_ps(out, l->mask, _mm512_min_ps(y, _mm512_set1_ps(e->out.high)));
 }
 
 /* Scales and numbers of any kind: by the definition, one by one. */
@@ -90,24 +93,49 @@ static void finish_any(const struct vnni_tile *t, const int32_t *sum, int64_t fi
     }
 }
 
-INSIDE void finish_tile(const struct vnni_tile *t, const __m512i *sums, int pixels,
-                        int vectors)
+INSIDE struct lanes lanes_of(const struct vnni *v, int64_t filter)
 {
-    const struct vnni *v = t->v;
+    const int64_t left = v->filters - filter;
+    return (struct lanes){_mm512_loadu_ps(v->factor + filter),
+                          _mm512_loadu_ps(v->bias + filter),
+                          left >= VNNI_LANES ? 0xffff : (__mmask16)((1U << left) - 1)};
+}
+
+/* Copies of what is read: a store of bytes may change all else. */
+INSIDE void finish_as(const struct vnni_tile *t, const __m512i *sums, int pixels,
+                      int vectors, struct kind kind)
+{
+    const struct vnni_end e = *t->end;
+    const int64_t filters = t->v->filters, size = kind.to_bytes ? 1 : sizeof(float);
     for (int k = 0; k < vectors; k++) {
-        const int64_t filter = t->filter + k * VNNI_LANES, left = v->filters - filter;
-        const struct lanes l = {
-            _mm512_loadu_ps(v->factor + filter), _mm512_loadu_ps(v->bias + filter),
-            left >= VNNI_LANES ? 0xffff : (__mmask16)((1U << left) - 1)};
-        for (int p = 0; p < pixels; p++) {
-            const __m512i *sum = &sums[p * vectors + k];
-            const int64_t at = t->at + p * v->filters + filter;
-            if (t->end->multiplies)
-                finish(t, *sum, &l, at);
-            else
-                finish_any(t, (const int32_t *)sum, filter, at);
-        }
+        const int64_t filter = t->filter + k * VNNI_LANES;
+        const struct lanes l = lanes_of(t->v, filter);
+        int64_t at = t->at + filter;
+        for (int p = 0; p < pixels; p++, at += filters)
+            finish(&e, kind, sums[p * vectors + k], &l, kind.adds ? t->addend + at : NULL,
+                   (char *)t->out + at * size);
     }
+}
+
+TARGET static void finish_tile(const struct vnni_tile *t, const __m512i *sums, int pixels,
+                               int vectors)
+{
+    const struct vnni_end *e = t->end;
+    const struct kind kind = {e->has_addend, e->has_between, e->has_slope, e->to_bytes};
+    if (!e->multiplies)
+        for (int i = 0; i < pixels * vectors; i++) {
+            const int64_t filter = t->filter + i % vectors * VNNI_LANES;
+            finish_any(t, (const int32_t *)&sums[i], filter,
+                       t->at + i / vectors * t->v->filters + filter);
+        }
+    else if (kind.slopes || !kind.to_bytes)
+        finish_as(t, sums, pixels, vectors, kind);
+    else if (kind.adds && kind.between)
+        finish_as(t, sums, pixels, vectors, (struct kind){1, 1, 0, 1});
+    else if (kind.adds)
+        finish_as(t, sums, pixels, vectors, (struct kind){1, 0, 0, 1});
+    else
+        finish_as(t, sums, pixels, vectors, (struct kind){0, 0, 0, 1});
 }
 
 INSIDE void run(const struct vnni_tile *t, int pixels, int vectors)
