@@ -37,6 +37,7 @@ struct made_layer {
         strata_reduce reduce;
         strata_pooling pooling;
         strata_quantized_convolution quantized_convolution;
+        strata_quantized_deconvolution quantized_deconvolution;
         strata_quantized_product quantized_product;
         strata_quantized_sum quantized_sum;
         strata_padding padding;

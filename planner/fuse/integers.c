@@ -146,6 +146,24 @@ static const char *make_convolution(struct made_layer *m, const struct planner *
     return NULL;
 }
 
+static const char *make_deconvolution(struct made_layer *m, const struct planner *planner,
+                                      const struct network_layer *layer,
+                                      const struct chain *c)
+{
+    const strata_deconvolution *p = layer->params;
+    const char *why = refuse_weight(layer);
+    m->layer.type = planner->network->quantized_deconvolution;
+    if (why || !m->layer.type)
+        return why ? why : "there is no QuantizedDeconvolution here";
+    const struct network_weight *factors = layer->weights[WEIGHT].factors;
+    if (p->groups > 1 && network_elements(factors->dims, factors->rank) > 1)
+        return "its groups share scales";
+    m->params.quantized_deconvolution.deconvolution = *p;
+    set_quantized(&m->params.quantized_deconvolution.quantized, planner, c);
+    set_weights(m, planner, layer, c);
+    return NULL;
+}
+
 /* Image by image a window over all of it; of a matrix a product. */
 static const char *make_fully_connected(struct made_layer *m,
                                         const struct planner *planner,
@@ -277,6 +295,7 @@ static const struct rule {
                         const struct network_layer *layer, const struct chain *c);
 } rules[] = {
     {"core::Convolution@1", true, true, make_convolution},
+    {"core::Deconvolution@1", true, false, make_deconvolution},
     {"core::FullyConnected@1", true, false, make_fully_connected},
     {"core::MatrixMultiply@1", true, false, make_product},
     {"core::ElementWise@1", true, false, make_sum},

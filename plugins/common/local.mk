@@ -16,6 +16,7 @@ EXTRA_DIST += \
 	plugins/common/reduce.cuh \
 	plugins/common/reduce.h \
 	plugins/common/reduce_plan.h \
+	plugins/common/quantized/channels.h \
 	plugins/common/quantized/direct.cuh \
 	plugins/common/quantized/factors.h \
 	plugins/common/quantized/quantized.h \
