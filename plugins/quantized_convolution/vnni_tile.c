@@ -15,6 +15,8 @@
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma")))
 #define INSIDE TARGET static inline __attribute__((always_inline))
 
+enum { AHEAD = 8 }; /* words that weights are fetched ahead of their use */
+
 /* Of one vector of filters. */
 struct lanes {
     __m512 factor, bias;
@@ -101,6 +103,41 @@ INSIDE struct lanes lanes_of(const struct vnni *v, int64_t filter)
                           left >= VNNI_LANES ? 0xffff : (__mmask16)((1U << left) - 1)};
 }
 
+/* 64 filters of a pixel: what is past a byte saturates where it is packed. */
+INSIDE __m512i packed(const struct vnni_end *e, const __m512i whole[VNNI_VECTORS])
+{
+    const __m512i zero = _mm512_set1_epi16((int16_t)e->zero);
+    const __m512i order =
+        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i a = _mm512_adds_epi16(_mm512_packs_epi32(whole[0], whole[1]), zero);
+    const __m512i b = _mm512_adds_epi16(_mm512_packs_epi32(whole[2], whole[3]), zero);
+    return _mm512_permutexvar_epi32(order, e->params->quantized.to == 2
+                                               ? _mm512_packus_epi16(a, b)
+                                               : _mm512_packs_epi16(a, b));
+}
+
+INSIDE void finish_packed(const struct vnni_tile *t, const __m512i *sums, int pixels,
+                          struct kind kind)
+{
+    const struct vnni_end e = *t->end;
+    struct lanes l[VNNI_VECTORS];
+    for (int k = 0; k < VNNI_VECTORS; k++)
+        l[k] = lanes_of(t->v, t->filter + k * VNNI_LANES);
+    int64_t at = t->at + t->filter;
+    for (int p = 0; p < pixels; p++, at += t->v->filters, sums += VNNI_VECTORS) {
+        __m512i whole[VNNI_VECTORS];
+#pragma GCC unroll 4
+        for (int k = 0; k < VNNI_VECTORS; k++) {
+            __m512 y = _mm512_add_ps(
+                _mm512_mul_ps(_mm512_cvtepi32_ps(sums[k]), l[k].factor), l[k].bias);
+            if (kind.adds)
+                y = joined(&e, kind, y, t->addend + at + k * VNNI_LANES, 0xffff);
+            whole[k] = _mm512_cvtps_epi32(quotient(y, e.out));
+        }
+        _mm512_storeu_si512((uint8_t *)t->out + at, packed(&e, whole));
+    }
+}
+
 /* Copies of what is read: a store of bytes may change all else. */
 INSIDE void finish_as(const struct vnni_tile *t, const __m512i *sums, int pixels,
                       int vectors, struct kind kind)
@@ -128,6 +165,12 @@ TARGET static void finish_tile(const struct vnni_tile *t, const __m512i *sums, i
             finish_any(t, (const int32_t *)&sums[i], filter,
                        t->at + i / vectors * t->v->filters + filter);
         }
+    else if (e->packs && t->v->filters - t->filter >= VNNI_FILTERS && !kind.adds)
+        finish_packed(t, sums, pixels, (struct kind){0, 0, 0, 1});
+    else if (e->packs && t->v->filters - t->filter >= VNNI_FILTERS && kind.between)
+        finish_packed(t, sums, pixels, (struct kind){1, 1, 0, 1});
+    else if (e->packs && t->v->filters - t->filter >= VNNI_FILTERS)
+        finish_packed(t, sums, pixels, (struct kind){1, 0, 0, 1});
     else if (kind.slopes || !kind.to_bytes)
         finish_as(t, sums, pixels, vectors, kind);
     else if (kind.adds && kind.between)
@@ -154,8 +197,10 @@ INSIDE void run(const struct vnni_tile *t, int pixels, int vectors)
         for (int64_t i = 0; i < v->words; i++, w += vectors * VNNI_LANES * 4) {
             __m512i weight[VNNI_VECTORS];
 #pragma GCC unroll 8
-            for (int k = 0; k < vectors; k++)
+            for (int k = 0; k < vectors; k++) {
                 weight[k] = _mm512_loadu_si512(w + k * VNNI_LANES * 4);
+                _mm_prefetch(w + (AHEAD * vectors + k) * VNNI_LANES * 4, _MM_HINT_T0);
+            }
 #pragma GCC unroll 8
             for (int p = 0; p < pixels; p++) {
                 int32_t four;
