@@ -168,6 +168,15 @@ static float largest(const float *x, int64_t n)
     return most;
 }
 
+static int is_short(const strata_node *n, int w)
+{
+    const strata_tensor *t = &n->weight[w];
+    if (t->rank == 0)
+        return 1;
+    const float scale = *(const float *)t->data;
+    return quotient_is_middling(scale) && quotient_is_short(scale);
+}
+
 int vnni_setup(const strata_node *n, void *state)
 {
     const strata_quantized_convolution *p = n->params;
@@ -199,6 +208,8 @@ int vnni_setup(const strata_node *n, void *state)
             correction);
     const float steepest = largest(factor, v->filters), most = largest(added, v->filters);
     v->multiplies = steepest < 0x1p30F && most < 0x1p60F;
+    v->is_short = is_short(n, STRATA_QUANTIZED_SCALE_OUT) &&
+                  is_short(n, STRATA_QUANTIZED_SCALE_BETWEEN);
     v->reach = (float)words * 4 * 255 * 128 * steepest + most;
     v->offset = offset;
     v->packed = packed;

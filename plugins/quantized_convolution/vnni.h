@@ -22,6 +22,7 @@ struct vnni {
     const float *factor, *bias;  /* as long */
     int32_t multiplies;          /* they allow quotients by products */
     float reach;                 /* no scaled sum is larger */
+    int32_t is_short; /* one correction is enough for quotients by all scales */
 };
 
 int vnni_accept(const strata_node *n);

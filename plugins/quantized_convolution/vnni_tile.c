@@ -23,32 +23,32 @@ struct lanes {
     __mmask16 mask;
 };
 
-INSIDE __m512 quotient(__m512 y, struct vnni_step s)
+INSIDE __m512 quotient(__m512 y, struct vnni_step s, int is_short)
 {
     const __m512 scale = _mm512_set1_ps(s.scale), r = _mm512_set1_ps(s.reciprocal);
     const __m512 q0 = _mm512_mul_ps(y, r);
     const __m512 q1 = _mm512_fmadd_ps(_mm512_fnmadd_ps(q0, scale, y), r, q0);
-    return _mm512_fmadd_ps(_mm512_fnmadd_ps(q1, scale, y), r, q1);
+    return is_short ? q1 : _mm512_fmadd_ps(_mm512_fnmadd_ps(q1, scale, y), r, q1);
 }
 
 /* Steps from the zero, as whole numbers: what saturates is cut before it is rounded,
  * which comes to the same. */
-INSIDE __m512i steps(__m512 y, struct vnni_step s)
+INSIDE __m512i steps(__m512 y, struct vnni_step s, int is_short)
 {
-    const __m512 q = _mm512_max_ps(quotient(y, s), _mm512_set1_ps(s.low));
+    const __m512 q = _mm512_max_ps(quotient(y, s, is_short), _mm512_set1_ps(s.low));
     return _mm512_cvtps_epi32(_mm512_min_ps(q, _mm512_set1_ps(s.high)));
 }
 
 /* What becomes of sums, known where code is made for it. */
 struct kind {
-    int adds, between, slopes, to_bytes;
+    int adds, between, slopes, to_bytes, is_short;
 };
 
 INSIDE __m512 joined(const struct vnni_end *e, struct kind kind, __m512 y,
                      const uint8_t *addend, __mmask16 mask)
 {
     if (kind.between)
-        y = _mm512_mul_ps(_mm512_cvtepi32_ps(steps(y, e->between)),
+        y = _mm512_mul_ps(_mm512_cvtepi32_ps(steps(y, e->between, kind.is_short)),
                           _mm512_set1_ps(e->between.scale));
     __m512i b = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(mask, addend));
     b = _mm512_sub_epi32(_mm512_xor_si512(b, _mm512_set1_epi32(e->addend_flip)),
@@ -68,7 +68,7 @@ INSIDE void finish(const struct vnni_end *e, struct kind kind, __m512i sum,
                                y, _mm512_set1_ps(e->slope));
     if (kind.to_bytes) {
         const __m512i whole =
-            _mm512_add_epi32(steps(y, e->out), _mm512_set1_epi32(e->zero));
+            _mm512_add_epi32(steps(y, e->out, kind.is_short), _mm512_set1_epi32(e->zero));
         _mm512_mask_cvtepi32_storeu_epi8(out, l->mask, whole);
         return;
     }
@@ -132,7 +132,7 @@ INSIDE void finish_packed(const struct vnni_tile *t, const __m512i *sums, int pi
                 _mm512_mul_ps(_mm512_cvtepi32_ps(sums[k]), l[k].factor), l[k].bias);
             if (kind.adds)
                 y = joined(&e, kind, y, t->addend + at + k * VNNI_LANES, 0xffff);
-            whole[k] = _mm512_cvtps_epi32(quotient(y, e.out));
+            whole[k] = _mm512_cvtps_epi32(quotient(y, e.out, kind.is_short));
         }
         _mm512_storeu_si512((uint8_t *)t->out + at, packed(&e, whole));
     }
@@ -154,31 +154,38 @@ INSIDE void finish_as(const struct vnni_tile *t, const __m512i *sums, int pixels
     }
 }
 
+/* Blocks of 64 filters to bytes, which is what most are. */
+INSIDE void finish_most(const struct vnni_tile *t, const __m512i *sums, int pixels,
+                        int is_short)
+{
+    const struct vnni_end *e = t->end;
+    if (!e->has_addend)
+        finish_packed(t, sums, pixels, (struct kind){0, 0, 0, 1, is_short});
+    else if (e->has_between)
+        finish_packed(t, sums, pixels, (struct kind){1, 1, 0, 1, is_short});
+    else
+        finish_packed(t, sums, pixels, (struct kind){1, 0, 0, 1, is_short});
+}
+
 TARGET static void finish_tile(const struct vnni_tile *t, const __m512i *sums, int pixels,
                                int vectors)
 {
     const struct vnni_end *e = t->end;
-    const struct kind kind = {e->has_addend, e->has_between, e->has_slope, e->to_bytes};
+    const int64_t filters = t->v->filters;
+    const struct kind kind = {e->has_addend, e->has_between, e->has_slope, e->to_bytes,
+                              0};
     if (!e->multiplies)
         for (int i = 0; i < pixels * vectors; i++) {
             const int64_t filter = t->filter + i % vectors * VNNI_LANES;
             finish_any(t, (const int32_t *)&sums[i], filter,
-                       t->at + i / vectors * t->v->filters + filter);
+                       t->at + i / vectors * filters + filter);
         }
-    else if (e->packs && t->v->filters - t->filter >= VNNI_FILTERS && !kind.adds)
-        finish_packed(t, sums, pixels, (struct kind){0, 0, 0, 1});
-    else if (e->packs && t->v->filters - t->filter >= VNNI_FILTERS && kind.between)
-        finish_packed(t, sums, pixels, (struct kind){1, 1, 0, 1});
-    else if (e->packs && t->v->filters - t->filter >= VNNI_FILTERS)
-        finish_packed(t, sums, pixels, (struct kind){1, 0, 0, 1});
-    else if (kind.slopes || !kind.to_bytes)
-        finish_as(t, sums, pixels, vectors, kind);
-    else if (kind.adds && kind.between)
-        finish_as(t, sums, pixels, vectors, (struct kind){1, 1, 0, 1});
-    else if (kind.adds)
-        finish_as(t, sums, pixels, vectors, (struct kind){1, 0, 0, 1});
+    else if (e->packs && filters - t->filter >= VNNI_FILTERS && t->v->is_short)
+        finish_most(t, sums, pixels, 1);
+    else if (e->packs && filters - t->filter >= VNNI_FILTERS)
+        finish_most(t, sums, pixels, 0);
     else
-        finish_as(t, sums, pixels, vectors, (struct kind){0, 0, 0, 1});
+        finish_as(t, sums, pixels, vectors, kind);
 }
 
 INSIDE void run(const struct vnni_tile *t, int pixels, int vectors)
