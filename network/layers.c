@@ -227,6 +227,7 @@ static void find_made_types(struct loader *l)
     if (!has_type(l, "core::Dequantize@1"))
         return;
     l->net->quantized_convolution = find_made(l, "core::QuantizedConvolution@1");
+    l->net->quantized_deconvolution = find_made(l, "core::QuantizedDeconvolution@1");
     l->net->quantized_product = find_made(l, "core::QuantizedProduct@1");
     l->net->quantized_sum = find_made(l, "core::QuantizedSum@1");
 }

@@ -182,7 +182,7 @@ struct strata_network {
     /* Types that layers or groups of them may become, or that merged ones need; NULL:
      * there is none, or no use for it. */
     const struct registry_layer *pointwise, *pooling, *slice;
-    const struct registry_layer *quantized_convolution, *quantized_product,
+    const struct registry_layer *quantized_convolution, *quantized_deconvolution, *quantized_product,
         *quantized_sum;
     const strata_network *base;    /* NULL; or that of which this is a version for other
                                       sizes: all but the tensors is then the base's, and the

@@ -37,8 +37,10 @@ struct made_layer {
         strata_reduce reduce;
         strata_pooling pooling;
         strata_quantized_convolution quantized_convolution;
+        strata_quantized_deconvolution quantized_deconvolution;
         strata_quantized_product quantized_product;
         strata_quantized_sum quantized_sum;
+        strata_padding padding;
     } params;
     const void *own_params; /* of the network's layer, in their place; or NULL */
     struct network_weight

@@ -488,6 +488,12 @@ typedef struct strata_quantized_convolution {
 enum { STRATA_QUANTIZED_SCALE_ADDEND = STRATA_QUANTIZED_WEIGHTS,
        STRATA_QUANTIZED_SCALE_BETWEEN, STRATA_QUANTIZED_CONVOLUTION_WEIGHTS };
 
+/* Deconvolution in 8 bits: weight_scale is one, or one an output channel. */
+typedef struct strata_quantized_deconvolution {
+    strata_deconvolution deconvolution;
+    strata_quantized quantized;
+} strata_quantized_deconvolution;
+
 /* MatrixMultiply by a constant in 8 bits: input ... x M x K, weight K x N or N x K. */
 typedef struct strata_quantized_product {
     int64_t units;      /* N; 0: from the weight */

@@ -4,6 +4,7 @@
  */
 #include "planner/fuse/chain.h"
 
+#include <math.h>
 #include <string.h>
 
 #include <strata/layers.h>
@@ -145,6 +146,24 @@ static const char *make_convolution(struct made_layer *m, const struct planner *
     return NULL;
 }
 
+static const char *make_deconvolution(struct made_layer *m, const struct planner *planner,
+                                      const struct network_layer *layer,
+                                      const struct chain *c)
+{
+    const strata_deconvolution *p = layer->params;
+    const char *why = refuse_weight(layer);
+    m->layer.type = planner->network->quantized_deconvolution;
+    if (why || !m->layer.type)
+        return why ? why : "there is no QuantizedDeconvolution here";
+    const struct network_weight *factors = layer->weights[WEIGHT].factors;
+    if (p->groups > 1 && network_elements(factors->dims, factors->rank) > 1)
+        return "its groups share scales";
+    m->params.quantized_deconvolution.deconvolution = *p;
+    set_quantized(&m->params.quantized_deconvolution.quantized, planner, c);
+    set_weights(m, planner, layer, c);
+    return NULL;
+}
+
 /* Image by image a window over all of it; of a matrix a product. */
 static const char *make_fully_connected(struct made_layer *m,
                                         const struct planner *planner,
@@ -235,6 +254,23 @@ static const char *make_mover(struct made_layer *m, const struct planner *planne
     return NULL;
 }
 
+/* What is added becomes the integer that stands for it. */
+static const char *make_padding(struct made_layer *m, const struct planner *planner,
+                                const struct network_layer *layer, const struct chain *c)
+{
+    const char *why = make_mover(m, planner, layer, c);
+    if (why)
+        return why;
+    const double least = byte_of(planner, c->to) == 1 ? -128 : 0;
+    const strata_padding *p = layer->params;
+    const float steps = rintf((float)p->value / value_of(c->to, QUANTIZE_SCALE));
+    const double whole = (double)steps + (double)value_of(c->to, QUANTIZE_ZERO);
+    m->own_params = NULL;
+    m->params.padding = *p;
+    m->params.padding.value = isnan(whole) ? 0 : fmin(fmax(whole, least), least + 255);
+    return NULL;
+}
+
 static const char *make_resize(struct made_layer *m, const struct planner *planner,
                                const struct network_layer *layer, const struct chain *c)
 {
@@ -259,11 +295,13 @@ static const struct rule {
                         const struct network_layer *layer, const struct chain *c);
 } rules[] = {
     {"core::Convolution@1", true, true, make_convolution},
+    {"core::Deconvolution@1", true, false, make_deconvolution},
     {"core::FullyConnected@1", true, false, make_fully_connected},
     {"core::MatrixMultiply@1", true, false, make_product},
     {"core::ElementWise@1", true, false, make_sum},
     {"core::Concatenation@1", false, false, make_mover},
     {"core::Identity@1", false, false, make_mover},
+    {"core::Padding@1", false, false, make_padding},
     {"core::Pooling@1", false, false, make_pooling},
     {"core::Resize@1", false, false, make_resize},
     {"core::Shuffle@1", false, false, make_mover},

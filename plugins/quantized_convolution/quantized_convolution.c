@@ -6,6 +6,7 @@
  */
 #include "plugins/common/dense.h"
 #include "plugins/common/filters.h"
+#include "plugins/common/quantized/channels.h"
 #include "plugins/common/quantized/quantized.h"
 #include "plugins/common/walk.h"
 #include "plugins/quantized_convolution/join.h"
@@ -164,41 +165,6 @@ static int plain_setup(const strata_node *n, void *state)
     return STRATA_OK;
 }
 
-/* Channels from c on that lie side by side. */
-static int64_t neighbours(const strata_tensor *t, int64_t c)
-{
-    return t->vector_dim == 1   ? t->vector - c % t->vector
-           : t->strides[1] == 1 ? INT64_MAX
-                                : 1;
-}
-
-/* Channels of a group at one place of the input, by the weights of one tap. */
-static int32_t dot_channels(const struct plain *c, const strata_tensor *in, int64_t at,
-                            int64_t first, const int8_t *w, int32_t zero)
-{
-    int32_t sum = 0;
-    for (int64_t i = 0, n; i < c->in_c; i += n) {
-        const int64_t channel = first + i;
-        const int64_t step = in->vector_dim == 1 ? channel / in->vector * in->strides[1] +
-                                                       channel % in->vector
-                                                 : channel * in->strides[1];
-        n = window_min(neighbours(in, channel), c->in_c - i);
-        sum +=
-            quantized_dot((const char *)in->data + at + step, in->dtype, w + i, n, zero);
-    }
-    return sum;
-}
-
-/* Offset of a place of the plane, D, H, W right-aligned. */
-static int64_t place(const strata_tensor *t, const struct window *w, int64_t n,
-                     const int64_t *i)
-{
-    int64_t at = n * t->strides[0];
-    for (int d = w->first; d < WINDOW_DIMS; d++)
-        at += i[d] * t->strides[2 + d - w->first];
-    return at;
-}
-
 static int32_t sum_of(const struct plain *c, const strata_tensor *in, int64_t n,
                       int64_t filter, const int64_t *o, int32_t zero)
 {
@@ -215,17 +181,10 @@ static int32_t sum_of(const struct plain *c, const strata_tensor *in, int64_t n,
             inside &= i[d] >= 0 && i[d] < w->in[d];
         }
         if (inside)
-            sum += dot_channels(c, in, place(in, w, n, i), group * c->in_c,
+            sum += channels_dot(in, channels_place(in, w, n, i), group * c->in_c, c->in_c,
                                 c->packed + (filter * taps + t) * c->in_c, zero);
     }
     return sum;
-}
-
-/* Offset of a channel. */
-static int64_t channel_at(const strata_tensor *t, int64_t k)
-{
-    return t->vector_dim == 1 ? k / t->vector * t->strides[1] + k % t->vector
-                              : k * t->strides[1];
 }
 
 static int32_t byte_at(const strata_tensor *t, int64_t at)
@@ -258,16 +217,17 @@ static int plain_run(const strata_run *r)
         const int64_t n = task / plane, i = task % plane;
         const int64_t o[] = {i / w->out[2] / w->out[1], i / w->out[2] % w->out[1],
                              i % w->out[2]};
-        const int64_t at = place(out, w, n, o);
+        const int64_t at = channels_place(out, w, n, o);
         for (int64_t k = 0; k < filters; k++) {
             const int32_t sum = sum_of(c, in, n, k, o, (int32_t)q->zero_in);
             float y = (float)sum * c->factor[k] + (bias ? bias[k] : 0);
             if (addend)
-                y = join_value(
-                    p, y, byte_at(addend, place(addend, w, n, o) + channel_at(addend, k)),
-                    scale_addend, scale_between);
-            quantized_store(q, out, at + channel_at(out, k), quantized_activate(q, y),
-                            scale);
+                y = join_value(p, y,
+                               byte_at(addend, channels_place(addend, w, n, o) +
+                                                   channels_offset(addend, k)),
+                               scale_addend, scale_between);
+            quantized_store(q, out, at + channels_offset(out, k),
+                            quantized_activate(q, y), scale);
         }
     }
     walk_clear_pads(out);
@@ -374,7 +334,7 @@ static const strata_impl impls[] = {
      .flags = STRATA_PAD_IGNORED | STRATA_WEIGHT_PACKED,
      .name = "vnni",
      .rows = STRATA_ARRAY(vnni_rows),
-     .efficiency = 0.95,
+     .efficiency = 1,
      .bandwidth = 1,
      .state_size = sizeof(struct vnni),
      .accept = vnni_accept,

@@ -5,6 +5,7 @@
  */
 #include "plugins/quantized_convolution/vnni.h"
 
+#include <float.h>
 #include <string.h>
 
 #include "plugins/common/filters.h"
@@ -13,7 +14,7 @@
 
 enum { WEIGHT = STRATA_QUANTIZED_WEIGHT };
 enum { SLACK = 64 }; /* bytes behind a copy: words past the last run are read */
-enum { CHUNK = 8 * VNNI_PIXELS }; /* pixels of a task */
+enum { CHUNK = 8 * VNNI_PIXELS }; /* pixels of a task, about */
 
 #ifdef __x86_64__
 static int has_vnni(void)
@@ -158,12 +159,22 @@ static void correct(const struct vnni *v, const int8_t *weight, int32_t zero,
     }
 }
 
-static int is_below(const float *x, int64_t n, float limit)
+/* The largest magnitude; infinite where one is no number. */
+static float largest(const float *x, int64_t n)
 {
-    int below = 1;
+    float most = 0;
     for (int64_t i = 0; i < n; i++)
-        below &= fabsf(x[i]) < limit;
-    return below;
+        most = fabsf(x[i]) <= FLT_MAX ? fmaxf(most, fabsf(x[i])) : INFINITY;
+    return most;
+}
+
+static int is_short(const strata_node *n, int w)
+{
+    const strata_tensor *t = &n->weight[w];
+    if (t->rank == 0)
+        return 1;
+    const float scale = *(const float *)t->data;
+    return quotient_is_middling(scale) && quotient_is_short(scale);
 }
 
 int vnni_setup(const strata_node *n, void *state)
@@ -195,8 +206,11 @@ int vnni_setup(const strata_node *n, void *state)
     pack(v, n->weight[WEIGHT].data, packed);
     correct(v, n->weight[WEIGHT].data, (int32_t)p->quantized.zero_in + v->flip,
             correction);
-    v->multiplies =
-        is_below(factor, v->filters, 0x1p30F) && is_below(added, v->filters, 0x1p60F);
+    const float steepest = largest(factor, v->filters), most = largest(added, v->filters);
+    v->multiplies = steepest < 0x1p30F && most < 0x1p60F;
+    v->is_short = is_short(n, STRATA_QUANTIZED_SCALE_OUT) &&
+                  is_short(n, STRATA_QUANTIZED_SCALE_BETWEEN);
+    v->reach = (float)words * 4 * 255 * 128 * steepest + most;
     v->offset = offset;
     v->packed = packed;
     v->correction = correction;
@@ -246,15 +260,22 @@ static const uint8_t *window_of(const struct vnni *v, const uint8_t *x, int64_t 
     return x + (row * v->extent[2] + o2 * w->stride[2]) * v->channels;
 }
 
+/* The begin of part i of so many, which are as equal as can be. */
+static int64_t part(int64_t all, int64_t parts, int64_t i)
+{
+    return all / parts * i + window_min(all % parts, i);
+}
+
 /* tile: of the image's first pixel. */
 static void run_chunk(struct vnni_tile tile, const uint8_t *x, int64_t first, int64_t end)
 {
-    const int64_t image = tile.at;
-    for (int64_t i = first; i < end; i += VNNI_PIXELS) {
-        const int pixels = (int)window_min(VNNI_PIXELS, end - i);
+    const int64_t image = tile.at, n = (end - first + VNNI_PIXELS - 1) / VNNI_PIXELS;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t begin = first + part(end - first, n, i);
+        const int pixels = (int)(first + part(end - first, n, i + 1) - begin);
         for (int p = 0; p < pixels; p++)
-            tile.x[p] = window_of(tile.v, x, i + p);
-        tile.at = image + i * tile.v->filters;
+            tile.x[p] = window_of(tile.v, x, begin + p);
+        tile.at = image + begin * tile.v->filters;
         vnni_run_tile(&tile, pixels);
     }
 }
@@ -262,12 +283,13 @@ static void run_chunk(struct vnni_tile tile, const uint8_t *x, int64_t first, in
 static void run_image(const struct vnni_tile *tile, const uint8_t *x)
 {
     const int64_t pixels = window_out_count(&tile->v->w), filters = tile->v->filters;
+    const int64_t chunks = window_max(1, (pixels + CHUNK / 2) / CHUNK);
 #pragma omp parallel for collapse(2) schedule(static)
     for (int64_t k = 0; k < filters; k += VNNI_FILTERS)
-        for (int64_t i = 0; i < pixels; i += CHUNK) {
+        for (int64_t i = 0; i < chunks; i++) {
             struct vnni_tile t = *tile;
             t.filter = k;
-            run_chunk(t, x, i, window_min(i + CHUNK, pixels));
+            run_chunk(t, x, part(pixels, chunks, i), part(pixels, chunks, i + 1));
         }
 }
 
@@ -318,7 +340,11 @@ static struct vnni_end end_of(const strata_run *r)
                    quotient_is_middling(e.between.scale) &&
                    quotient_is_middling(e.scale_addend) &&
                    quotient_is_bounded(e.slope, low, high);
+    const struct vnni_step bytes = e.out;
+    const float reach = fmaxf(v->reach, 512 * e.between.scale) + 512 * e.scale_addend;
     bound(&e.out, low, high, e.to_bytes);
+    e.packs = e.multiplies && e.to_bytes && !e.has_slope && e.out.low == bytes.low &&
+              e.out.high == bytes.high && reach < 0x1p30F * e.out.scale;
     return e;
 }
 

@@ -21,6 +21,8 @@ struct vnni {
     const int32_t *correction;   /* of each filter, padded to 64: -zero*sum of weights */
     const float *factor, *bias;  /* as long */
     int32_t multiplies;          /* they allow quotients by products */
+    float reach;                 /* no scaled sum is larger */
+    int32_t is_short; /* one correction is enough for quotients by all scales */
 };
 
 int vnni_accept(const strata_node *n);
@@ -52,6 +54,7 @@ struct vnni_end {
     int32_t zero, zero_addend, addend_flip;
     int32_t has_addend, has_between, has_slope, to_bytes;
     int32_t multiplies; /* all scales are such that quotients may be products */
+    int32_t packs; /* quotients fit in 32 bits, and all that cuts them is saturation */
 };
 
 /* Some neighbouring output pixels, by up to 64 filters. */

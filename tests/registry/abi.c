@@ -209,6 +209,8 @@ static const struct place places[] = {
     F(strata_quantized_convolution, zero_addend)
     F(strata_quantized_convolution, zero_between)
     F(strata_quantized_convolution, between) F(strata_quantized_convolution, reserved)
+    S(strata_quantized_deconvolution) F(strata_quantized_deconvolution, deconvolution)
+    F(strata_quantized_deconvolution, quantized)
     S(strata_quantized_product) F(strata_quantized_product, units)
     F(strata_quantized_product, transposed) F(strata_quantized_product, reserved)
     F(strata_quantized_product, quantized)

@@ -10,10 +10,12 @@ static const strata_extends *const extends[] = {
     &onednn_convolution,           &onednn_deconvolution,
     &onednn_fully_connected,       &onednn_lrn,
     &onednn_matrix_multiply,       &onednn_pooling,
-    &onednn_quantized_convolution, &onednn_quantized_product};
+    &onednn_quantized_convolution, &onednn_quantized_deconvolution,
+    &onednn_quantized_product};
 
 STRATA_MODULE_EXTENDS("onednn", "1.0.0",
                       "+core::Convolution,+core::Deconvolution,+core::FullyConnected,"
                       "+core::LRN,+core::MatrixMultiply,+core::Pooling,"
-                      "+core::QuantizedConvolution,+core::QuantizedProduct",
+                      "+core::QuantizedConvolution,+core::QuantizedDeconvolution,"
+                      "+core::QuantizedProduct",
                       extends)

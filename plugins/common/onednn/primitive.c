@@ -109,10 +109,9 @@ int onednn_candidate_open(const strata_node *n, onednn_describe describe,
              "attributes")))
         return status;
     if (c->request.scale != 0 &&
-        (status = onednn_check(n,
-                               dnnl_primitive_attr_set_output_scales(c->attr, 1, 0,
-                                                                     &c->request.scale),
-                               "a factor")))
+        (status = onednn_check(
+             n, dnnl_primitive_attr_set_output_scales(c->attr, 1, 0, &c->request.scale),
+             "a factor")))
         return status;
     if (c->request.quantized &&
         (status = onednn_quantized_attributes(n, &c->request, c->attr)))

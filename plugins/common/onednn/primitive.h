@@ -64,9 +64,9 @@ struct onednn_request {
     dnnl_memory_desc_t addend; /* input 2, added before the epilogue; ndims 0: none */
     float scale;               /* of the sum and the bias; 0: none */
     const strata_quantized *quantized; /* what becomes of sums of 8 bits; or NULL */
-    const float *factors; /* with it: of the sums */
-    float *own_factors;   /* they, to be freed with the candidate; or NULL */
-    int64_t n_factors; /* one, or one each along dim `factors_dim` */
+    const float *factors;              /* with it: of the sums */
+    float *own_factors;                /* they, to be freed with the candidate; or NULL */
+    int64_t n_factors;                 /* one, or one each along dim `factors_dim` */
     int factors_dim;
 };
 
@@ -225,6 +225,7 @@ int onednn_quantized_steps(const strata_node *n, const struct onednn_request *re
 
 extern const strata_extends onednn_convolution, onednn_deconvolution,
     onednn_fully_connected, onednn_lrn, onednn_matrix_multiply, onednn_pooling,
-    onednn_quantized_convolution, onednn_quantized_product;
+    onednn_quantized_convolution, onednn_quantized_deconvolution,
+    onednn_quantized_product;
 
 #endif /* PLUGINS_COMMON_ONEDNN_PRIMITIVE_H */

@@ -1,6 +1,7 @@
 # Layers of 8 bits on tensor cores: one module for those that sum products, as their
 # kernels are the same.
 EXTRA_DIST += \
+	plugins/common/quantized/channels.h \
 	plugins/common/quantized/direct.cuh \
 	plugins/common/quantized/factors.h \
 	plugins/common/quantized/hopper.cuh \

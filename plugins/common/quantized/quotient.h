@@ -38,6 +38,26 @@ static inline void quantized_bounds(const strata_quantized *q, float *slope, flo
     }
 }
 
+/* Whether one correction is enough: what it leaves can only matter where a quotient is at
+ * the middle of two whole numbers, and there are few such places. Past 512 all saturate.
+ */
+static inline int quotient_is_short(float scale)
+{
+    enum { MOST = 512, NEIGHBOURS = 4 };
+    const float r = 1 / scale;
+    for (int i = 0; i < MOST; i++) {
+        float y = ((float)i + 0.5F) * scale;
+        for (int k = 0; k < NEIGHBOURS; k++)
+            y = nextafterf(y, 0);
+        for (int k = 0; k <= 2 * NEIGHBOURS; k++, y = nextafterf(y, INFINITY)) {
+            const float q = y * r;
+            if (rintf(fmaf(fmaf(-q, scale, y), r, q)) != rintf(y / scale))
+                return 0;
+        }
+    }
+    return 1;
+}
+
 /* Whether scales are so, and an activation bounded: then sums below 2^62 have quotients
  * far from the ends of FP32's range. */
 static inline int quotient_is_middling(float scale)

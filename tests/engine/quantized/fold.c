@@ -24,6 +24,7 @@ TestSuite(fold, .init = open_files, .fini = scratch_remove, .timeout = 600);
 #define CONV(name, from, more)                                                           \
     "[layer " name "]\ntype = Convolution\ninputs = " from "\nfilters = 16\n"            \
     "kernel = 3x3\npad = 1\nweights = w:conv\n" more
+#define SUM(name, from) "[layer " name "]\ntype = ElementWise\ninputs = " from "\n"
 /* Batch norm, as an import leaves it. */
 #define NORM(name, from)                                                                 \
     "[layer " name "]\ntype = Scale\ninputs = " from                                     \
@@ -114,8 +115,32 @@ static const struct fold_case {
          Q("r", "c", "b")
              DQ("s", "r", "b") "[layer sum]\ntype = ElementWise\ninputs = s, dq\n" RELU(
                  "act", "sum") Q("t", "act", "b") DQ("y", "t", "b"),
-     {"q", "c + r", "sum + act + t", "y"},
+     {"q", "c + r + s + sum + act + t", "y"},
      2},
+    {"a convolution and what comes past it",
+     HEAD("2 x 16 x 8 x 8", "y") Q("q", "x", "a") DQ("dq", "q", "a") CONV("c1", "dq", "")
+         Q("r", "c1", "b") DQ("s", "r", "b") CONV("c2", "s", "") NORM("bn", "c2")
+             SUM("sum", "s, bn") RELU("act", "sum") Q("t", "act", "b") DQ("y", "t", "b"),
+     {"q", "c1 + r", "c2 + bn + sum + act + t", "y"},
+     2},
+    {"the same, rounded before, to floats",
+     HEAD("2 x 16 x 8 x 8", "y") Q("q", "x", "a") DQ("dq", "q", "a") CONV("c1", "dq", "")
+         Q("r", "c1", "b") DQ("s", "r", "b") CONV("c2", "s", "bias = none\n")
+             Q("u", "c2", "a") DQ("v", "u", "a") SUM("y", "v, s"),
+     {"q", "c1 + r", "c2 + u + v + y"},
+     2},
+    {"what is added is made later",
+     HEAD("2 x 16 x 8 x 8", "y") Q("q", "x", "a") DQ("dq", "q", "a") CONV("c1", "dq", "")
+         Q("r", "c1", "b") DQ("s", "r", "b") CONV("c2", "dq", "bias = none\n")
+             Q("u", "c2", "a") DQ("v", "u", "a") SUM("sum", "s, v") Q("t", "sum", "b")
+                 DQ("y", "t", "b"),
+     {"q", "c1 + r", "c2 + u + v + sum + t", "y"},
+     2},
+    {"a sum that others read, too",
+     HEAD("2 x 16 x 8 x 8", "y, sum") Q("q", "x", "a") DQ("dq", "q", "a")
+         CONV("c", "dq", "") SUM("sum", "c, dq") Q("t", "sum", "b") DQ("y", "t", "b"),
+     {"q", "c + sum", "t", "y"},
+     1},
     {"fully connected images, and matrices",
      HEAD("3 x 16 x 8 x 8", "y") Q("q", "x", "a")
          DQ("dq", "q", "a") "[layer y]\ntype = FullyConnected\nweights = w:fc\n",
@@ -132,6 +157,19 @@ static const struct fold_case {
          DQ("dq", "q", "a") "[layer s]\ntype = Shuffle\nfirst = 0, 2, 3, 1\n" Q(
              "r", "s", "a") DQ("y", "r", "a"),
      {"q", "s + r", "y"},
+     0},
+    {"a border of any number",
+     HEAD("2 x 16 x 8 x 8", "y") Q("q", "x", "a")
+         DQ("dq", "q", "a") "[layer p]\ntype = Padding\nbegin = 0, 1, 2, 0\n"
+                            "end = 0, 0, -1, 3\nvalue = 0.3\n" Q("r", "p", "a")
+                                DQ("y", "r", "a"),
+     {"q", "p + r", "y"},
+     0},
+    {"a border that repeats what is inside",
+     HEAD("2 x 16 x 8 x 8", "y") Q("q", "x", "a")
+         DQ("dq", "q", "a") "[layer p]\ntype = Padding\nmode = reflect\n"
+                            "begin = 0, 0, 2, 1\n" Q("r", "p", "a") DQ("y", "r", "a"),
+     {"q", "p + r", "y"},
      0},
     {"a maximum of bytes",
      HEAD("2 x 16 x 9 x 8", "y") Q("q", "x", "a") DQ(
