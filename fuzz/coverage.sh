@@ -54,7 +54,7 @@ reader INI ini/config.c ini/error.c ini/header.c ini/line.c ini/list.c \
     ini/override.c ini/pair.c ini/place.c ini/reader.c ini/scan.c ini/text.c \
     ini/value.c ini/vars.c
 reader ONNX io/onnx/decode.c io/onnx/external.c io/onnx/finish.c io/onnx/memory.c \
-    io/onnx/model.c io/onnx/tensor.c io/onnx/wire.c
+    io/onnx/model.c io/onnx/tensor.c io/onnx/widen.c io/onnx/wire.c
 reader tokenizers language/encode.c language/file/added.c language/file/hugging_face.c \
     language/file/llama2c.c language/file/model.c language/file/post.c language/json/json.c \
     language/json/node.c language/model/bpe.c language/model/vocabulary.c language/model/wordpiece.c \

@@ -2,7 +2,7 @@
 # clang, ASan and UBSan from the sources themselves, and runs each for FUZZ_SECONDS;
 # `make fuzz-coverage` tells which lines of the readers that has reached.
 FUZZ_TARGETS = ini safetensors npy image note costs certificate plan engine onnx \
-	ranges tokenizer
+	import ranges tokenizer
 FUZZ_SECONDS = 60
 FUZZ_CC = clang
 FUZZ_FLAGS = -g -O1 -std=gnu11 -fsanitize=fuzzer,address,undefined \
@@ -12,6 +12,7 @@ EXTRA_DIST += \
 	fuzz/costs.c \
 	fuzz/engine.c \
 	fuzz/image.c \
+	fuzz/import.c \
 	fuzz/ini.c \
 	fuzz/note.c \
 	fuzz/npy.c \

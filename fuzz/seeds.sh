@@ -5,7 +5,7 @@ set -eu
 strata=$1 sources=$2 folder=$3
 nets=$sources/fuzz/nets corpus=$folder/corpus_engine
 mkdir -p "$corpus" "$folder/corpus_ini" "$folder/corpus_safetensors" "$folder/corpus_npy" \
-    "$folder/corpus_onnx" "$folder/corpus_ranges" "$folder/corpus_tokenizer"
+    "$folder/corpus_onnx" "$folder/corpus_import" "$folder/corpus_ranges" "$folder/corpus_tokenizer"
 for f in "$sources"/examples/digits/*.ini "$sources"/examples/plugins/*/*.ini "$nets"/*.ini; do
     cp "$f" "$folder/corpus_ini/$(basename "$f")"
 done
@@ -34,8 +34,17 @@ seed onnx function ':\000\312\0012\012\001f\042\001a*\001b2\001k:\017\042\001E*\
 seed onnx external ':4*2B\001w\010\002\020\001p\001j\015\012\010location\022\001wj\013\012\006offset\022\0018j\013\012\006length\022\0018\010\010\010\010\010\010\010\010\010\010'
 seed onnx tensor '\010\002\020\014Z\002\001\002B\001t'
 seed onnx lists ':W\012H\042\001O*\020\012\001tR\004\020\011(\001R\005\020\0102\001a*\005\012\001gZ\000*\011\012\001sJ\001aJ\001b*\005\012\001yr\000*\016\012\001r\030\377\377\377\377\377\377\377\377\377\001*\010\012\001d\025\000\000\200?j\013\012\001v\022\006B\004\010\007\022\000'
+# Eight elements of each type that is no dtype: its number, in octal, and their bytes.
+for type in 004:16 005:16 014:32 015:64 022:8 024:8 025:4 026:4 027:4 030:8 031:2 032:2; do
+    size=${type#*:}
+    data=$(printf '%*s' "$size" '' | tr ' ' x)
+    seed onnx carried-$size-${type%:*} "\\010\\010\\020\\${type%:*}J\\$(printf %03o "$size")$data"
+done
 for f in /usr/share/libonnx-testdata/data/node/test_[lis]*/model.onnx; do
     [ ! -e "$f" ] || cp "$f" "$folder/corpus_onnx/$(basename "$(dirname "$f")")"
+done
+for f in /usr/share/libonnx-testdata/data/node/test_[bcfimpqrst]*/model.onnx; do
+    [ ! -e "$f" ] || cp "$f" "$folder/corpus_import/$(basename "$(dirname "$f")")"
 done
 # A file behind its text, a text for each tokenizer that is there already.
 for f in "$sources"/tests/data/tokenizers/*.json; do

@@ -11,6 +11,8 @@ NETWORK_SOURCES = \
 	network/import/arena.h \
 	network/import/carry/carry.c \
 	network/import/carry/carry.h \
+	network/import/carry/wide.c \
+	network/import/carry/wide.h \
 	network/import/symbols/assume.c \
 	network/import/symbols/compare.c \
 	network/import/symbols/compare.h \

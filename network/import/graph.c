@@ -154,7 +154,8 @@ int graph_sort(struct graph *g, strata_error *err)
     if (bad)
         return error_set(err, STRATA_EPARSE, "node '%s' (%s) reads what it makes",
                          bad->name, bad->op);
-    memcpy(g->nodes, order, n * sizeof(struct node *));
+    if (n > 0)
+        memcpy(g->nodes, order, n * sizeof(struct node *));
     g->n_nodes = n;
     count_readers(g);
     return STRATA_OK;

@@ -7,8 +7,9 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "formats/format.h"
 #include "io/weights/weights.h"
-#include "network/import/upgrade.h"
+#include "network/import/carry/wide.h"
 
 /* What an operator does with such values. */
 enum effect {
@@ -19,7 +20,21 @@ enum effect {
 };
 
 /* What that means for UINT64, whose carrier has the same bits, but another order. */
-enum wide { SAME_BITS, IN_ORDER, NOT_WIDE };
+enum wide { SAME_BITS, IN_ORDER, BY_WIDE };
+
+/* No number of the type has a sign. */
+static void keep(struct import *im, struct node *n)
+{
+    (void)im;
+    n->op = "Identity";
+}
+
+/* To the left, the bits are what INT64's are. */
+static void shift(struct import *im, struct node *n)
+{
+    if (strcmp(node_text(n, "direction", ""), "RIGHT") == 0)
+        wide_shift_right(im, n);
+}
 
 static const struct rule {
     const char *op;
@@ -27,6 +42,7 @@ static const struct rule {
     bool floats;       /* of the types' floats as well */
     unsigned operands; /* mask of inputs that are of the type, all of them alike */
     enum wide wide;
+    void (*apply)(struct import *im, struct node *n); /* BY_WIDE */
 } rules[] = {
     {"Identity", MOVES, true, 1, SAME_BITS},
     {"Reshape", MOVES, true, 1, SAME_BITS},
@@ -51,15 +67,15 @@ static const struct rule {
     {"Max", MOVES, false, ~0u, IN_ORDER},
     {"Min", MOVES, false, ~0u, IN_ORDER},
     {"TopK", MOVES, false, 1, IN_ORDER},
-    {"Mod", MOVES, false, ~0u, NOT_WIDE},
+    {"Mod", MOVES, false, ~0u, BY_WIDE, wide_remain},
     {"Add", NARROWS, false, ~0u, SAME_BITS},
     {"Sub", NARROWS, false, ~0u, SAME_BITS},
     {"Mul", NARROWS, false, ~0u, SAME_BITS},
-    {"Div", NARROWS, false, ~0u, NOT_WIDE},
+    {"Div", NARROWS, false, ~0u, BY_WIDE, wide_divide},
     {"Neg", NARROWS, false, 1, SAME_BITS},
-    {"Abs", NARROWS, false, 1, NOT_WIDE},
+    {"Abs", NARROWS, false, 1, BY_WIDE, keep},
     {"BitwiseNot", NARROWS, false, 1, SAME_BITS},
-    {"BitShift", NARROWS, false, ~0u, SAME_BITS},
+    {"BitShift", NARROWS, false, ~0u, BY_WIDE, shift},
     {"ReduceMax", NARROWS, false, 1, IN_ORDER}, /* the ends of the type, of nothing */
     {"ReduceMin", NARROWS, false, 1, IN_ORDER},
     {"ReduceSum", NARROWS, false, 1, SAME_BITS},
@@ -100,7 +116,7 @@ static bool is_carried(enum onnx_type type)
 enum onnx_type carry_type(const struct value *v)
 {
     int type = ONNX_TYPE_COUNT - 1;
-    if (v->carried)
+    if (v->carried || v->dtype < 0)
         return v->carried;
     while (type > ONNX_UNDEFINED && onnx_type_core((enum onnx_type)type) != v->dtype)
         type--;
@@ -152,53 +168,6 @@ static void tell(struct import *im, const struct node *n, int i, enum onnx_type 
         v->carried = is_carried(type) ? type : ONNX_UNDEFINED;
 }
 
-/* ---- UINT64 --------------------------------------------------------------------------
- */
-
-static int integers(struct import *im, int64_t v)
-{
-    return graph_add_integers(&im->g, 0, &v, 1);
-}
-
-/* The same order among INT64, by the highest bit. */
-static void order_inputs(struct import *im, struct node *n, unsigned operands)
-{
-    for (int i = 0; i < n->n_in; i++)
-        if (i >= 32 || operands >> i & 1)
-            node_set_input(&im->g, n, i,
-                           upgrade_two(im, n, "BitwiseXor",
-                                       upgrade_cast(im, n, n->in[i], ONNX_INT64),
-                                       integers(im, INT64_MIN)));
-}
-
-static void order_output(struct import *im, struct node *n)
-{
-    struct node *after = upgrade_after(im, n, 0, "BitwiseXor");
-    if (after)
-        node_set_input(&im->g, after, 1, integers(im, INT64_MIN));
-}
-
-/* Of what INT64 has below 0, half is cast, the bit that is lost kept for the rounding,
- * and doubled. */
-static void cast_wide(struct import *im, struct node *n, enum onnx_type type)
-{
-    struct graph *g = &im->g;
-    const int x = upgrade_cast(im, n, n->in[0], ONNX_INT64);
-    struct node *shift =
-        upgrade_add(im, n, "BitShift", (const int[]){x, integers(im, 1)}, 2);
-    node_set_text(g, shift, "direction", "RIGHT");
-    const int half = upgrade_two(
-        im, n, "BitwiseOr",
-        upgrade_two(im, n, "BitwiseAnd", upgrade_value(shift), integers(im, INT64_MAX)),
-        upgrade_two(im, n, "BitwiseAnd", x, integers(im, 1)));
-    const int part = upgrade_cast(im, n, half, type);
-    n->op = "Where";
-    n->n_attributes = 0;
-    node_set_input(g, n, 2, upgrade_cast(im, n, x, type));
-    node_set_input(g, n, 1, upgrade_two(im, n, "Add", part, part));
-    node_set_input(g, n, 0, upgrade_two(im, n, "Less", x, integers(im, 0)));
-}
-
 /* ---- between types -------------------------------------------------------------------
  */
 
@@ -207,18 +176,27 @@ static bool is_integer(enum onnx_type type)
     return type != ONNX_BOOL && !graph_is_real(onnx_type_carrier(type));
 }
 
+static bool can_be_added(enum onnx_type type)
+{
+    return dtype_is_free(onnx_type_core(type)) || type == ONNX_DOUBLE;
+}
+
 static void carry_cast(struct import *im, struct node *n, const struct value *x)
 {
-    static const char no[] = "of type uint64 are not cast %s %s";
     const enum onnx_type from = carry_type(x),
                          to = (enum onnx_type)node_integer(n, "to", ONNX_UNDEFINED);
+    const bool is_from = from == ONNX_UINT64, is_to = to == ONNX_UINT64;
+    const enum onnx_type other = is_from ? to : from;
     tell(im, n, 0, to);
-    if (to == ONNX_UINT64 && graph_is_real(x->dtype))
-        import_refuse_node(im, n, NULL, no, "from", onnx_type_name(from));
-    else if (from == ONNX_UINT64 && dtype_is_free(onnx_type_core(to)))
-        cast_wide(im, n, to);
-    else if (from == ONNX_UINT64 && to != ONNX_BOOL && !is_integer(to))
-        import_refuse_node(im, n, NULL, no, "to", onnx_type_name(to));
+    if (is_from == is_to || is_integer(other) || other == ONNX_BOOL)
+        return;
+    if (!can_be_added(other))
+        import_refuse_node(im, n, NULL, "of type uint64 are not cast %s %s",
+                           is_from ? "to" : "from", onnx_type_name(other));
+    else if (is_from)
+        wide_cast_to(im, n, to);
+    else
+        wide_cast_from(im, n, from);
 }
 
 /* Integers of one size have the same bits where they are equal but for a wrap. */
@@ -293,8 +271,7 @@ static enum onnx_type operand_type(struct import *im, struct node *n,
             type = carry_type(v);
         alike &= !v || operand || !v->carried;
     }
-    if (!alike || !is_carried(type) || (!rule->floats && !is_integer(type)) ||
-        (type == ONNX_UINT64 && rule->wide == NOT_WIDE)) {
+    if (!alike || !is_carried(type) || (!rule->floats && !is_integer(type))) {
         import_refuse_node(im, n, NULL, "it is not taken with elements of type %s",
                            onnx_type_name(type));
         return ONNX_UNDEFINED;
@@ -312,13 +289,6 @@ static bool reads_carried(const struct import *im, const struct node *n)
     return false;
 }
 
-/* A shift to the right brings in the sign, which UINT64 has not. */
-static bool shifts_right(const struct node *n)
-{
-    return strcmp(n->op, "BitShift") == 0 &&
-           strcmp(node_text(n, "direction", ""), "LEFT") != 0;
-}
-
 void carry_node(struct import *im, struct node *n)
 {
     const struct rule *rule = rule_of(n);
@@ -331,17 +301,17 @@ void carry_node(struct import *im, struct node *n)
     const enum onnx_type type = operand_type(im, n, rule);
     if (type == ONNX_UNDEFINED)
         return;
-    if (type == ONNX_UINT64 && shifts_right(n))
-        import_refuse_node(im, n, NULL, "elements of type uint64 are not shifted right");
-    const bool ordered = type == ONNX_UINT64 && rule->wide == IN_ORDER;
-    if (ordered)
-        order_inputs(im, n, rule->operands);
+    const bool wide = type == ONNX_UINT64, in_order = wide && rule->wide == IN_ORDER;
+    if (in_order)
+        wide_order_inputs(im, n, rule->operands);
+    if (wide && rule->wide == BY_WIDE)
+        rule->apply(im, n);
     if (rule->effect == TELLS)
         return;
     for (int i = 0; i < (strcmp(n->op, "Split") == 0 ? n->n_out : 1); i++)
         tell(im, n, i, type);
-    if (ordered)
-        order_output(im, n);
-    else if (rule->effect == NARROWS && type != ONNX_UINT64)
+    if (in_order)
+        wide_order_output(im, n);
+    else if (rule->effect == NARROWS && !wide)
         node_set_integer(&im->g, upgrade_after(im, n, 0, "Cast"), "to", type);
 }

@@ -91,6 +91,7 @@ static struct grid grid_of(struct mapping *m)
     struct grid g = {.axis = axis_of(m), .size = node_integer(m->node, "block_size", 0)};
     if (!x || !scale || g.size == 0)
         return g;
+    g.axis = map_axis(m, node_integer(m->node, "axis", 1), x->rank);
     const bool fits = x->rank < STRATA_MAX_RANK && scale->rank == x->rank && g.size > 0 &&
                       g.axis < x->rank && scale->dims[g.axis] * g.size == x->dims[g.axis];
     if (!fits) {

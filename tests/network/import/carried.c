@@ -11,6 +11,8 @@
 
 #define N 40 /* values of an operand */
 #define HEAD "ir 10\nopset 25\n"
+#define LEFT "BitShift direction='LEFT'"
+#define RIGHT "BitShift direction='RIGHT'"
 
 TestSuite(carried, .timeout = 300);
 
@@ -61,31 +63,47 @@ static bool is_less(const struct type *t, int64_t a, int64_t b)
     return t->is_signed ? a < b : (uint64_t)a < (uint64_t)b;
 }
 
+static int64_t remain(int64_t a, int64_t b)
+{
+    const int64_t rest = a % b;
+    return rest && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
 static uint64_t compute(const struct type *t, const char *op, int64_t a, int64_t b)
 {
     const uint64_t x = (uint64_t)a, y = (uint64_t)b;
-    switch (op[0] | op[1] << 8 | op[3] << 16) {
-    case 'A' | 'd' << 8:
-        return x + y;
-    case 'S' | 'u' << 8:
-        return x - y;
-    case 'M' | 'u' << 8:
-        return x * y;
-    case 'D' | 'i' << 8:
-        return b ? (uint64_t)(a / b) : 0;
-    case 'M' | 'a' << 8:
-        return is_less(t, a, b) ? y : x;
-    case 'M' | 'i' << 8:
-        return is_less(t, a, b) ? x : y;
-    case 'B' | 'i' << 8 | 'w' << 16:
-        return op[7] == 'A' ? (x & y) : op[7] == 'O' ? (x | y) : (x ^ y);
-    case 'L' | 'e' << 8 | 's' << 16:
-        return op[4] ? !is_less(t, b, a) : is_less(t, a, b);
-    case 'G' | 'r' << 8 | 'a' << 16:
-        return op[7] ? !is_less(t, a, b) : is_less(t, b, a);
-    default:
-        return a == b;
-    }
+    const bool falls_out = y >= (uint64_t)t->bits; /* of a shift, all of it */
+    const struct {
+        const char *op;
+        uint64_t value;
+    } values[] = {
+        {"Add", x + y},
+        {"Sub", x - y},
+        {"Mul", x * y},
+        {"Div", !b             ? 0
+                : t->is_signed ? (uint64_t)(a / b)
+                               : x / y},
+        {"Mod", !b             ? 0
+                : t->is_signed ? (uint64_t)remain(a, b)
+                               : x % y},
+        {"Max", is_less(t, a, b) ? y : x},
+        {"Min", is_less(t, a, b) ? x : y},
+        {"BitwiseAnd", x & y},
+        {"BitwiseOr", x | y},
+        {"BitwiseXor", x ^ y},
+        {LEFT, falls_out ? 0 : x << y},
+        {RIGHT, falls_out ? 0 : x >> y},
+        {"Less", is_less(t, a, b)},
+        {"LessOrEqual", !is_less(t, b, a)},
+        {"Greater", is_less(t, b, a)},
+        {"GreaterOrEqual", !is_less(t, a, b)},
+        {"Equal", a == b},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(values); i++)
+        if (strcmp(values[i].op, op) == 0)
+            return values[i].value;
+    cr_assert_fail("%s", op);
+    return 0;
 }
 
 static void put_numbers(FILE *f, const char *name, const int64_t *v)
@@ -106,15 +124,17 @@ static void check_operator(const struct type *t, const char *op)
     for (int i = 0; i < N; i++) {
         a[i] = draw_number(t);
         b[i] = draw_number(t);
-        if (strcmp(op, "Div") == 0 && b[i] == 0)
+        if ((strcmp(op, "Div") == 0 || strcmp(op, "Mod") == 0) && b[i] == 0)
             b[i] = 1;
+        if (op[3] == 'S') /* for shifts, more that leave something */
+            b[i] = i % 2 ? b[i] & 7 : b[i];
     }
     put_numbers(f, "p", a);
     put_numbers(f, "q", b);
     fprintf(f,
-            "node Cast p -> a to=%d\nnode Cast q -> b to=%d\nnode %s a,b -> c\n"
+            "node Cast p -> a to=%d\nnode Cast q -> b to=%d\nnode %.*s a,b -> c%s\n"
             "node Cast c -> y to=7\n",
-            t->type, t->type, op);
+            t->type, t->type, (int)strcspn(op, " "), op, op + strcspn(op, " "));
     fclose(f);
     struct imported i = import_model_text(text);
     cr_assert_eq(i.status, STRATA_OK, "%s", i.err.message);
@@ -134,24 +154,16 @@ static void check_operator(const struct type *t, const char *op)
 
 Test(carried, integers_compute_as_those_of_c)
 {
-    static const char *const ops[] = {"Add",
-                                      "Sub",
-                                      "Mul",
-                                      "Div",
-                                      "Max",
-                                      "Min",
-                                      "BitwiseAnd",
-                                      "BitwiseOr",
-                                      "BitwiseXor",
-                                      "Less",
-                                      "LessOrEqual",
-                                      "Greater",
-                                      "GreaterOrEqual",
-                                      "Equal"};
+    static const char *const ops[] = {
+        "Add",       "Sub",         "Mul",     "Div",
+        "Mod",       "Max",         "Min",     "BitwiseAnd",
+        "BitwiseOr", "BitwiseXor",  LEFT,      RIGHT,
+        "Less",      "LessOrEqual", "Greater", "GreaterOrEqual",
+        "Equal"};
     seed = (uint64_t)time(NULL);
     for (size_t t = 0; t < ARRAY_LENGTH(types); t++)
         for (size_t k = 0; k < ARRAY_LENGTH(ops); k++)
-            if (types[t].type != ONNX_UINT64 || strcmp(ops[k], "Div") != 0)
+            if (!types[t].is_signed || ops[k][3] != 'S') /* no shifts of a sign */
                 check_operator(&types[t], ops[k]);
 }
 
@@ -175,6 +187,24 @@ Test(carried, uint64_becomes_a_float_in_one_rounding)
         cr_expect_eq(value_real(y, 0), (double)(float)x, "%llu gives %.17g",
                      (unsigned long long)x, value_real(y, 0));
         imported_close(&i);
+    }
+}
+
+Test(carried, floats_become_uint64)
+{
+    static const struct {
+        const char *number, *values; /* of INT64's bits */
+    } cases[] = {{"9223372036854775808", "1: -9.2234e+18"},
+                 {"18446742974197923840", "1: -1.0995e+12"},
+                 {"9223371487098961920", "1: 9.2234e+18"},
+                 {"3.75", "1: 3"}};
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        char text[200];
+        snprintf(text, sizeof text,
+                 HEAD "output y\ninit x f 1 %s\nnode Cast x -> a to=%d\n"
+                      "node Cast a -> y to=7\n",
+                 cases[i].number, ONNX_UINT64);
+        expect_values(cases[i].number, text, cases[i].values);
     }
 }
 
@@ -220,6 +250,11 @@ static const struct {
      "output y\ninit x f 1x4 -9 1 30 8\ninit s f 1x2 1 4\n"
      "node QuantizeLinear x,s -> q output_dtype=21 axis=1 block_size=2\n" AS(y, q, 7),
      "1x4: 0 1 8 2"},
+    {"in one block",
+     HEAD
+     "output y\ninit x f 1x4 -9 1 30 8\ninit s f 1x1 4\n"
+     "node QuantizeLinear x,s -> q output_dtype=21 axis=1 block_size=4\n" AS(y, q, 7),
+     "1x4: 0 0 8 2"},
     {"floats round to even",
      HEAD "output y\ninit x f 6 0.25 0.75 2.5 3.5 5 -100\n" AS(a, x, 23) AS(y, a, 1),
      "6: 0 1 2 4 4 -6"},
@@ -250,11 +285,9 @@ static const struct {
     {"mixed types", TWO(4) AS(b, p, 5) "node Add a,b -> y\n", "type"},
     {"a type and the dtype that carries it",
      TWO(4) AS(b, p, 6) "node Concat a,b -> y axis=0\n", "type"},
-    {"a quotient of UINT64", TWO(13) "node Div a,a -> y\n", "type uint64"},
-    {"a shift of UINT64 to the right",
-     TWO(13) "node BitShift a,a -> y direction='RIGHT'\n", "not shifted right"},
-    {"a float as UINT64", HEAD "output y\ninit x f 1 1\n" AS(a, x, 13) AS(y, a, 7),
-     "not cast from float"},
+    {"a float of 8 bits as UINT64",
+     HEAD "output y\ninit x f 1 1\n" AS(a, x, 17) AS(b, a, 13) AS(y, b, 7),
+     "not cast from float8e4m3fn"},
     {"a float's bits",
      HEAD "output y\ninit x f 2 1 2\n" AS(a, x, 18) "node BitCast a -> y to=2\n",
      "not taken as uint8"},

@@ -54,6 +54,7 @@ static const struct {
      HEAD "init x f 1 3\nnode Relu x -> y\noutput y\n"
           "function ai.onnx::Relu a -> b\nopset 17\nnode Neg a -> b\nend\n",
      "1: -3"},
+    {"a model without nodes", HEAD "init x f 1 3\noutput x\n", "1: 3"},
     {"FlexAttention, its scores turned round and its probabilities doubled",
      HEAD FLEX "node ai.onnx.preview::FlexAttention q,k,v -> a scale=1f "
                "score_mod={ prob_mod={\ninput s\nnode Neg s -> r\noutput r\n}\n"
