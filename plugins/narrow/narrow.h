@@ -7,14 +7,18 @@
 
 #include <math.h>
 #include <stdint.h>
-#include <string.h>
 
+#include <strata/half.h>
 #include <strata/layers.h>
 
 #ifdef __CUDACC__
 #define NARROW_INLINE static __device__ __forceinline__
+#define narrow_bits __float_as_uint
+#define narrow_of_bits __uint_as_float
 #else
 #define NARROW_INLINE static inline
+#define narrow_bits strata_bits_of_float
+#define narrow_of_bits strata_float_of_bits
 #endif
 
 #define NARROW_ROWS                                                                      \
@@ -75,20 +79,6 @@ NARROW_INLINE int64_t narrow_integer(const struct narrow_rule *r, int64_t x)
     const uint64_t low = (uint64_t)x & ((UINT64_C(1) << r->bits) - 1);
     const uint64_t sign = r->is_signed ? UINT64_C(1) << (r->bits - 1) : 0;
     return (int64_t)(low ^ sign) - (int64_t)sign;
-}
-
-NARROW_INLINE uint32_t narrow_bits(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-NARROW_INLINE float narrow_of_bits(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
 }
 
 /* A power of two from 2^-127 on, of the magnitude. */
