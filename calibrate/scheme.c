@@ -214,19 +214,25 @@ static bool in_pass(const struct scheme *s, int tensor)
     return false;
 }
 
-/* Of a sum one addend may stay as the layer's pass has it. */
+static bool is_open(const struct scheme *s, int tensor)
+{
+    return !s->tensors[tensor] && is_float(s->net, tensor);
+}
+
+/* Of a sum one addend may stay as the layer's pass has it: the one that is made last, for
+ * the others are there by then. */
 static void take_addends(struct scheme *s, const struct network_layer *l)
 {
-    bool left = false;
-    for (int i = 0; i < l->n_inputs; i++) {
-        const int t = l->inputs[i];
-        if (s->tensors[t] || !is_float(s->net, t))
-            continue;
-        if (!left && in_pass(s, t))
-            left = true;
-        else
-            take(s, t);
-    }
+    const struct network_tensor *tensors = s->net->tensors;
+    int last = -1;
+    for (int i = 0; i < l->n_inputs; i++)
+        if (is_open(s, l->inputs[i]) && in_pass(s, l->inputs[i]) &&
+            (last < 0 ||
+             tensors[l->inputs[i]].producer > tensors[l->inputs[last]].producer))
+            last = i;
+    for (int i = 0; i < l->n_inputs; i++)
+        if (i != last && is_open(s, l->inputs[i]))
+            take(s, l->inputs[i]);
 }
 
 static void take_carried(struct scheme *s, const struct network_layer *l)
