@@ -22,6 +22,30 @@ Test(scheme, takes_inputs_of_what_computes_and_what_carries_between)
     close_bench(&b);
 }
 
+/* A residual block with a convolution on either side of its sum. */
+#define SIDE(name)                                                                       \
+    "[layer " name "]\ntype = Convolution\ninputs = in\nfilters = 4\n"                   \
+    "kernel = 1x1\nweights = w\n"
+#define BLOCK(inputs)                                                                    \
+    "[network]\nformat = 1\noutputs = out\n[input x]\nshape = 1 x 3 x 9 x 7\n"           \
+    "[weights w]\nrandom = 5\n[layer in]\ntype = Activation\n" SIDE("one")               \
+        SIDE("two") "[layer sum]\ntype = ElementWise\ninputs = " inputs "\n"             \
+                    "[layer out]\ntype = Convolution\nfilters = 2\nkernel = "            \
+                    "1x1\nweights = w\n"
+
+Test(scheme, of_two_addends_the_one_that_is_made_last_stays)
+{
+    static const char *const texts[] = {BLOCK("one, two"), BLOCK("two, one")};
+    for (int i = 0; i < 2; i++) {
+        struct bench b;
+        memset(&b, 0, sizeof b);
+        open_text(&b, texts[i], NULL);
+        cr_expect(b.scheme.tensors[tensor(b.net, "one")], "%d", i);
+        cr_expect(!b.scheme.tensors[tensor(b.net, "two")], "%d", i);
+        close_bench(&b);
+    }
+}
+
 Test(scheme, one_scale_is_shared_by_what_only_moves)
 {
     struct bench b;
