@@ -214,19 +214,25 @@ static bool in_pass(const struct scheme *s, int tensor)
     return false;
 }
 
-/* Of a sum one addend may stay as the layer's pass has it. */
+static bool is_open(const struct scheme *s, int tensor)
+{
+    return !s->tensors[tensor] && is_float(s->net, tensor);
+}
+
+/* Of a sum one addend may stay as the layer's pass has it: the one that is made last, for
+ * the others are there by then. */
 static void take_addends(struct scheme *s, const struct network_layer *l)
 {
-    bool left = false;
-    for (int i = 0; i < l->n_inputs; i++) {
-        const int t = l->inputs[i];
-        if (s->tensors[t] || !is_float(s->net, t))
-            continue;
-        if (!left && in_pass(s, t))
-            left = true;
-        else
-            take(s, t);
-    }
+    const struct network_tensor *tensors = s->net->tensors;
+    int last = -1;
+    for (int i = 0; i < l->n_inputs; i++)
+        if (is_open(s, l->inputs[i]) && in_pass(s, l->inputs[i]) &&
+            (last < 0 ||
+             tensors[l->inputs[i]].producer > tensors[l->inputs[last]].producer))
+            last = i;
+    for (int i = 0; i < l->n_inputs; i++)
+        if (i != last && is_open(s, l->inputs[i]))
+            take(s, l->inputs[i]);
 }
 
 static void take_carried(struct scheme *s, const struct network_layer *l)
@@ -250,6 +256,14 @@ static bool any_taken(const struct scheme *s, const struct network_layer *l)
     return any;
 }
 
+/* Whether an Activation is what may end the pass of what it reads, and becomes int8. */
+static bool ends_pass(const struct scheme *s, const struct network_layer *l)
+{
+    return strcmp(l->type->full_name, "core::Activation@1") == 0 &&
+           ((const strata_activation *)l->params)->kind <= STRATA_CLIP &&
+           s->readers[l->inputs[0]] == 1 && any_taken(s, l);
+}
+
 /* Layers stand in the order of a run: from the last, what reads comes before what is
  * read. */
 static void take_tensors(struct scheme *s)
@@ -265,7 +279,10 @@ static void take_tensors(struct scheme *s)
         const struct network_layer *l = &net->layers[i];
         const struct carries *c = carries(l);
         s->reads[i] |= s->computes[i] != NULL;
-        if (!c || !l->n_inputs || !is_float(net, l->inputs[0]) || !any_taken(s, l))
+        if (ends_pass(s, l))
+            s->activated[l->inputs[0]] = true;
+        if (!c || !l->n_inputs || !is_float(net, l->inputs[0]) ||
+            !(any_taken(s, l) || (c->sums && s->activated[l->outputs[0]])))
             continue;
         s->reads[i] = true;
         if (c->sums)
@@ -286,7 +303,9 @@ int scheme_make(struct scheme *s, const strata_network *net, const bool *keep,
     s->tensors = zalloc(net->n_tensors, sizeof *s->tensors, "a scheme", err);
     s->shares = zalloc(net->n_tensors, sizeof *s->shares, "a scheme", err);
     s->readers = zalloc(net->n_tensors, sizeof *s->readers, "a scheme", err);
-    if (!s->computes || !s->reads || !s->tensors || !s->shares || !s->readers) {
+    s->activated = zalloc(net->n_tensors, sizeof *s->activated, "a scheme", err);
+    if (!s->computes || !s->reads || !s->tensors || !s->shares || !s->readers ||
+        !s->activated) {
         scheme_free(s);
         return STRATA_ENOMEM;
     }
@@ -310,5 +329,6 @@ void scheme_free(struct scheme *s)
     free(s->tensors);
     free(s->shares);
     free(s->readers);
+    free(s->activated);
     *s = (struct scheme){.net = NULL};
 }

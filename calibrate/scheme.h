@@ -28,6 +28,7 @@ struct weight_form {
 struct scheme {
     const strata_network *net;
     const struct computes **computes; /* of each layer that is quantised, else NULL */
+    bool *activated; /* of tensors: their one reader is an Activation that becomes int8 */
     bool *reads;   /* of each layer: it reads its inputs' int8, where they have it */
     bool *tensors; /* that become int8 */
     int *shares;   /* of each tensor: the first that has its scale */

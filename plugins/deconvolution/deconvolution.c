@@ -4,7 +4,7 @@
  * output. `c` works on fp32:nchw in place, `any` unpacks and packs images of any float
  * format.
  */
-#include "plugins/deconvolution/deconvolution.h"
+#include "plugins/common/deconvolution/deconvolution.h"
 
 #include "plugins/common/filters.h"
 #include "plugins/common/quantized/factors.h"

@@ -6,7 +6,7 @@
 #include "plugins/common/onednn/epilogue.h"
 #include "plugins/common/onednn/window.h"
 
-#include "plugins/deconvolution/deconvolution.h"
+#include "plugins/common/deconvolution/deconvolution.h"
 
 /* The weight as it lies, by rank: (I, O, kernel...), or (G, I, O, kernel...) in groups. */
 static const dnnl_format_tag_t whole[] = {[3] = dnnl_bac, dnnl_bacd, dnnl_bacde};

@@ -7,7 +7,7 @@
 #define PLUGINS_DECONVOLUTION_PHASES_H
 
 #include "plugins/convolution/core.h"
-#include "plugins/deconvolution/deconvolution.h"
+#include "plugins/common/deconvolution/deconvolution.h"
 
 struct deconvolution {
     struct window w;

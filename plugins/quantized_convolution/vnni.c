@@ -250,14 +250,36 @@ static void copy_image(const struct vnni *v, uint8_t *to, const uint8_t *from,
     }
 }
 
-/* First byte of the window of an output pixel. */
-static const uint8_t *window_of(const struct vnni *v, const uint8_t *x, int64_t pixel)
+/* An output pixel: its column, the others of its plane's rows as one number, and the
+ * first byte of its window. */
+struct cursor {
+    int64_t column, row;
+    const uint8_t *at;
+};
+
+static const uint8_t *window_row(const struct vnni *v, const uint8_t *x, int64_t row)
 {
     const struct window *w = &v->w;
-    const int64_t o2 = pixel % w->out[2], rest = pixel / w->out[2];
-    const int64_t o1 = rest % w->out[1], o0 = rest / w->out[1];
-    const int64_t row = o0 * w->stride[0] * v->extent[1] + o1 * w->stride[1];
-    return x + (row * v->extent[2] + o2 * w->stride[2]) * v->channels;
+    const int64_t o0 = row / w->out[1], o1 = row % w->out[1];
+    return x + (o0 * w->stride[0] * v->extent[1] + o1 * w->stride[1]) * v->extent[2] *
+                   v->channels;
+}
+
+static struct cursor cursor_at(const struct vnni *v, const uint8_t *x, int64_t pixel)
+{
+    const int64_t column = pixel % v->w.out[2], row = pixel / v->w.out[2];
+    return (struct cursor){column, row,
+                           window_row(v, x, row) + column * v->w.stride[2] * v->channels};
+}
+
+/* Divisions are for the ends of rows. */
+static void advance(struct cursor *c, const struct vnni *v, const uint8_t *x)
+{
+    c->at += v->w.stride[2] * v->channels;
+    if (++c->column < v->w.out[2])
+        return;
+    c->column = 0;
+    c->at = window_row(v, x, ++c->row);
 }
 
 /* The begin of part i of so many, which are as equal as can be. */
@@ -270,11 +292,12 @@ static int64_t part(int64_t all, int64_t parts, int64_t i)
 static void run_chunk(struct vnni_tile tile, const uint8_t *x, int64_t first, int64_t end)
 {
     const int64_t image = tile.at, n = (end - first + VNNI_PIXELS - 1) / VNNI_PIXELS;
+    struct cursor c = cursor_at(tile.v, x, first);
     for (int64_t i = 0; i < n; i++) {
         const int64_t begin = first + part(end - first, n, i);
         const int pixels = (int)(first + part(end - first, n, i + 1) - begin);
-        for (int p = 0; p < pixels; p++)
-            tile.x[p] = window_of(tile.v, x, begin + p);
+        for (int p = 0; p < pixels; p++, advance(&c, tile.v, x))
+            tile.x[p] = c.at;
         tile.at = image + begin * tile.v->filters;
         vnni_run_tile(&tile, pixels);
     }

@@ -4,7 +4,7 @@
  */
 #include "plugins/common/onednn/primitive.h"
 #include "plugins/common/onednn/window.h"
-#include "plugins/deconvolution/deconvolution.h"
+#include "plugins/common/deconvolution/deconvolution.h"
 
 /* The weight as it lies, by rank: (I, O, kernel...). */
 static const dnnl_format_tag_t stored[] = {[3] = dnnl_bac, dnnl_bacd, dnnl_bacde};

@@ -8,7 +8,7 @@
 #include "plugins/common/filters.h"
 #include "plugins/common/quantized/channels.h"
 #include "plugins/common/walk.h"
-#include "plugins/deconvolution/deconvolution.h"
+#include "plugins/common/deconvolution/deconvolution.h"
 
 enum { WEIGHT = STRATA_QUANTIZED_WEIGHT };
 

@@ -22,6 +22,38 @@ Test(scheme, takes_inputs_of_what_computes_and_what_carries_between)
     close_bench(&b);
 }
 
+/* A residual block with a convolution on either side of its sum. */
+#define SIDE(name)                                                                       \
+    "[layer " name "]\ntype = Convolution\ninputs = in\nfilters = 4\n"                   \
+    "kernel = 1x1\nweights = w\n"
+#define BLOCK(inputs, more)                                                              \
+    "[network]\nformat = 1\noutputs = out\n[input x]\nshape = 1 x 3 x 9 x 7\n"           \
+    "[weights w]\nrandom = 5\n[layer in]\ntype = Activation\n" SIDE("one")               \
+        SIDE("two") "[layer sum]\ntype = ElementWise\ninputs = " inputs "\n" more        \
+                    "[layer out]\ntype = Convolution\nfilters = 2\nkernel = "            \
+                    "1x1\nweights = w\n"
+#define ACTIVATION(kind) "[layer act]\ntype = Activation\nkind = " kind "\n"
+
+Test(scheme, of_two_addends_the_one_that_is_made_last_stays)
+{
+    static const struct {
+        const char *text;
+        bool sums; /* the sum reads int8 */
+    } cases[] = {{BLOCK("one, two", ""), true},
+                 {BLOCK("two, one", ""), true},
+                 {BLOCK("one, two", ACTIVATION("relu")), true},
+                 {BLOCK("one, two", ACTIVATION("sigmoid")), false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct bench b;
+        memset(&b, 0, sizeof b);
+        open_text(&b, cases[i].text, NULL);
+        cr_expect_eq(b.scheme.tensors[tensor(b.net, "one")], cases[i].sums, "%zu", i);
+        cr_expect(!b.scheme.tensors[tensor(b.net, "two")], "%zu", i);
+        cr_expect_eq(b.scheme.reads[layer(b.net, "sum") - b.net->layers], cases[i].sums);
+        close_bench(&b);
+    }
+}
+
 Test(scheme, one_scale_is_shared_by_what_only_moves)
 {
     struct bench b;

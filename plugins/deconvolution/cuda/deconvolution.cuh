@@ -6,7 +6,7 @@
 #define PLUGINS_DECONVOLUTION_CUDA_DECONVOLUTION_CUH
 
 #include "plugins/convolution/cuda/convolution.cuh"
-#include "plugins/deconvolution/deconvolution.h"
+#include "plugins/common/deconvolution/deconvolution.h"
 
 static inline int deconvolution_resolve(const strata_node *n, convolution_state *s)
 {

@@ -43,6 +43,8 @@ static void spill_weights(void)
         {"conv.weight", WEIGHT_I8, 4, {16, 16, 3, 3}, conv, sizeof conv},
         {"conv.weight_scale", WEIGHT_F32, 1, {16}, conv_scale, sizeof conv_scale},
         {"conv.bias", WEIGHT_F32, 1, {16}, bias, sizeof bias},
+        {"up.weight", WEIGHT_I8, 4, {16, 16, 3, 3}, conv, sizeof conv},
+        {"up.weight_scale", WEIGHT_F32, 4, {1, 16, 1, 1}, conv_scale, sizeof conv_scale},
         {"fc.weight", WEIGHT_I8, 2, {10, 16 * 64}, fc, sizeof fc},
         {"fc.weight_scale", WEIGHT_F32, 1, {1}, &fc_scale, sizeof fc_scale},
         {"matrix.b", WEIGHT_I8, 2, {32, 10}, matrix, sizeof matrix},
@@ -129,6 +131,13 @@ static const struct fold_case {
              Q("u", "c2", "a") DQ("v", "u", "a") SUM("y", "v, s"),
      {"q", "c1 + r", "c2 + u + v + y"},
      2},
+    {"a deconvolution",
+     HEAD("2 x 16 x 5 x 6", "y") Q("q", "x", "a")
+         DQ("dq", "q",
+            "a") "[layer c]\ntype = Deconvolution\nstride = 2\npad = 1\noutput_pad = 1\n"
+                 "weights = w:up\n" RELU("act", "c") Q("r", "act", "b") DQ("y", "r", "b"),
+     {"q", "c + act + r", "y"},
+     1},
     {"what is added is made later",
      HEAD("2 x 16 x 8 x 8", "y") Q("q", "x", "a") DQ("dq", "q", "a") CONV("c1", "dq", "")
          Q("r", "c1", "b") DQ("s", "r", "b") CONV("c2", "dq", "bias = none\n")

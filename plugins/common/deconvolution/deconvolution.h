@@ -6,8 +6,8 @@
  *   y[first + q*stride] = sum over e of weight[tap(e)] * x[q - begin + e*dilation]
  * No zero is multiplied and no sum is scattered. Shared by all devices.
  */
-#ifndef PLUGINS_DECONVOLUTION_DECONVOLUTION_H
-#define PLUGINS_DECONVOLUTION_DECONVOLUTION_H
+#ifndef PLUGINS_COMMON_DECONVOLUTION_DECONVOLUTION_H
+#define PLUGINS_COMMON_DECONVOLUTION_DECONVOLUTION_H
 
 #include <string.h>
 
@@ -171,4 +171,4 @@ static inline int64_t deconvolution_tap(const struct deconvolution_phase *p,
     return tap;
 }
 
-#endif /* PLUGINS_DECONVOLUTION_DECONVOLUTION_H */
+#endif /* PLUGINS_COMMON_DECONVOLUTION_DECONVOLUTION_H */
