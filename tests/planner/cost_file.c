@@ -116,7 +116,7 @@ static const struct {
     int line;
     const char *says;
 } malformed[] = {
-    {"", 1, "before its header"},
+    {"", 1, "the file is empty"},
     {"\n", 1, "no cost file"},
     {"strata-costs 1", 1, "no end"},
     {"strata-costs 1\n", 2, "before its header"},
