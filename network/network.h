@@ -153,6 +153,12 @@ static inline bool network_has_weight(const struct network_layer *layer, size_t 
     return layer->weights[weight].source != WEIGHT_ABSENT;
 }
 
+/* Whether its first weight's values are stored apart from factors of them. */
+static inline bool network_has_factors(const struct network_layer *layer)
+{
+    return layer->type->n_weights > 0 && layer->weights[0].factors;
+}
+
 /* What a network with merged layers has for itself: blocks to free. */
 struct network_merged {
     void **blocks;

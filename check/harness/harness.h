@@ -145,7 +145,7 @@ struct harness_stored {
     int along;            /* the dim whose neighbours share a byte, or -1 */
     int group_along;      /* the one whose neighbours share a factor, */
     int64_t group;        /* and how many */
-    void *values, *factor_values; /* check/harness/number.h */
+    void *values, *factor_values; /* check/harness/number.h; the node's */
 };
 
 /* An instance: params from attribute text, shapes resolved through the layer. */

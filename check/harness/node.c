@@ -278,7 +278,10 @@ void harness_close(struct harness_node *n)
 {
     free(n->params);
     free(n->memory);
+    free(n->stored.values);
+    free(n->stored.factor_values);
     n->params = n->memory = NULL;
+    n->stored.values = n->stored.factor_values = NULL;
 }
 
 /* ---- references ---------------------------------------------------------------- */

@@ -71,10 +71,3 @@ bool stored_draw(struct trial *t, double *weight)
     }
     return true;
 }
-
-void stored_free(struct harness_stored *s)
-{
-    free(s->values);
-    free(s->factor_values);
-    s->values = s->factor_values = NULL;
-}

@@ -10,9 +10,8 @@
 
 struct trial;
 
-/* Draw n->stored's values, and those of weight 0 in place of `weight`; false: no memory.
- */
+/* Draw t->node.stored's values, and those of weight 0 in place of `weight`; false: no
+ * memory. harness_close frees. */
 bool stored_draw(struct trial *t, double *weight);
-void stored_free(struct harness_stored *s);
 
 #endif /* CHECK_HARNESS_STORED_H */

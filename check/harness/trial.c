@@ -5,8 +5,6 @@
  */
 #include "check/harness/trial.h"
 
-#include "check/harness/stored.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -402,7 +400,6 @@ static void check_shape(struct trial *k, const struct harness_shape *in, int n_i
         run_impls(k);
     }
     trial_free_values(&k->v);
-    stored_free(&n->stored);
     harness_close(n);
 }
 

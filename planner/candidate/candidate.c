@@ -244,8 +244,7 @@ static const char *refuse_impl(const struct planner *planner,
         return "it is for other compute capabilities";
     if (planner->network->build.deterministic && impl->flags & STRATA_NONDETERMINISTIC)
         return "its runs may differ, and the network asks for deterministic = yes";
-    if (impl->flags & STRATA_WEIGHT_STORED &&
-        !(n->layer->type->n_weights && n->layer->weights[0].factors))
+    if (impl->flags & STRATA_WEIGHT_STORED && !network_has_factors(n->layer))
         return "it computes with a weight of few bits beside its factors";
     if (n->layer->impl && strcmp(n->layer->impl, impl->name) != 0) {
         snprintf(buffer, size, "the network asks for impl = %s", n->layer->impl);
@@ -352,9 +351,7 @@ static int expand_impl(struct expansion *x, uint64_t precision, strata_error *er
             continue;
         strata_epilogue epilogue = planner_epilogue(x->planner, n, x->fused);
         int status = STRATA_OK;
-        const bool folds = planner_scales(x->planner, n, x->fused) > 0;
-        if (has_epilogue(&x->impl->impl, epilogue) &&
-            !(folds && x->impl->impl.flags & STRATA_WEIGHT_STORED)) {
+        if (has_epilogue(&x->impl->impl, epilogue)) {
             status = expand_rows(x, precision, err);
         } else {
             snprintf(buffer, sizeof buffer, "it cannot compute %s in its epilogue",

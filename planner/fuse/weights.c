@@ -76,6 +76,9 @@ int planner_weights(const struct planner *planner, const struct planner_node *n,
         strata_desc d;
         bool folded = planner_scales(planner, n, fused) > 0;
         weights[w] = (strata_tensor){0};
+        if (folded && impl->flags & STRATA_WEIGHT_STORED)
+            return error_set(err, STRATA_EUNSUPPORTED,
+                             "a Scale has no room in a weight of few bits");
         if (is_scale(n->layer) ? folded && w != POWER
                                : weight->source == WEIGHT_ABSENT && folded && w == BIAS) {
             linear.dtype = STRATA_FP32;

@@ -2,7 +2,7 @@
  *
  * Products with weights of INT8 and of 4 bits in groups: answers are those of the
  * dequantised weights, whichever impl a plan takes, from the network and from its engine
- * file; one that keeps the bits needs few bytes; and what is not such a weight is refused.
+ * file; one that keeps the bits needs few bytes; what is no such weight is refused.
  */
 #include "tests/engine/engine_saved.h"
 
