@@ -19,7 +19,7 @@ struct depthwise_job {
     const int32_t *weight;
     const float *factor, *bias, *scale_out;
     const int32_t *offset;
-    activation_args activation;
+    quantized_activation activation;
     int64_t x_image, y_image, x_row, y_row; /* bytes */
     uint32_t threads;
     divisor words, across, down; /* of four channels; threads in a row; rows */
@@ -88,11 +88,11 @@ static __device__ inline uint32_t finish(const depthwise_job &j,
 #pragma unroll
     for (int c = 0; c < FOUR; c++)
         v[c] = __fadd_rn(__fmul_rn((float)sum[c], factor[c]), bias[c]);
-    activate_all(v, j.activation);
-#pragma unroll
-    for (int c = 0; c < FOUR; c++)
-        whole[c] = channel + c < j.channels ? rounding.round(v[c]) : 0;
-    return saturate_four(whole, j.to_unsigned);
+    quantized_activate_all(v, j.activation);
+    rounding.round(v, whole);
+    return (saturate_four(whole[0], whole[1], whole[2], whole[3]) ^
+            (j.to_unsigned ? QUANTIZED_FLIP : 0)) &
+           first_bytes(j.channels - channel);
 }
 
 template <int Width, int Stride, bool Signed>
@@ -140,7 +140,7 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
         for (int p = 0; p < FOUR; p++)
             multiply_row<Width, Signed>(sum[p], read + p * Stride, w, (int32_t)j.words.d);
     }
-    const quantized_rounding rounding(j.scale_out, j.zero_out);
+    const quantized_rounding rounding(j.scale_out, j.zero_out, j.to_unsigned ? 128 : 0);
     uint8_t *y =
         j.y + image * j.y_image + row * j.y_row + (int64_t)first * pixel + channel;
 #pragma unroll
@@ -297,9 +297,7 @@ static depthwise_job job_of(const strata_run *r)
     j.bias = s->bias;
     j.offset = s->offset;
     j.scale_out = (const float *)r->weight[STRATA_QUANTIZED_SCALE_OUT].data;
-    j.activation.kind = q->activation - 1;
-    j.activation.alpha = (float)q->alpha;
-    j.activation.beta = (float)q->beta;
+    j.activation = quantized_activation_of(q);
     j.x_row = w->in[2] * stored;
     j.x_image = w->in[1] * j.x_row;
     j.y_row = w->out[2] * stored;

@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * QuantizedProduct on CUDA: rows as pixels of a convolution by one element.
+ * QuantizedProduct on CUDA: rows as pixels of a convolution by one element, plain and on
+ * tensor cores.
  */
 #include "plugins/common/quantized/direct.cuh"
+#include "plugins/common/quantized/hopper_impls.cuh"
+
+static struct window one_pixel(void)
+{
+    struct window w = {};
+    w.first = WINDOW_DIMS;
+    for (int d = 0; d < WINDOW_DIMS; d++)
+        w.kernel[d] = w.stride[d] = w.dilation[d] = w.in[d] = w.out[d] = 1;
+    return w;
+}
 
 static void resolve(const strata_node *n, quantized_state *s)
 {
-    s->w = {};
-    s->w.first = WINDOW_DIMS;
-    for (int d = 0; d < WINDOW_DIMS; d++)
-        s->w.kernel[d] = s->w.stride[d] = s->w.dilation[d] = s->w.in[d] = s->w.out[d] = 1;
+    s->w = one_pixel();
     s->groups = 1;
     s->in_c = n->in[0].dims[n->in[0].rank - 1];
     s->out_c = n->out[0].dims[n->out[0].rank - 1];
@@ -49,23 +57,57 @@ static int run(const strata_run *r)
     return quantized_launch(r, &j);
 }
 
+/* ---- on tensor cores -------------------------------------------------------------- */
+
+struct as_product {
+    typedef strata_quantized_product Params;
+
+    static const strata_quantized_convolution *joined(const Params *)
+    {
+        return NULL;
+    }
+    static int64_t pixels(const strata_tensor *y, const struct window *)
+    {
+        const int64_t columns = y->dims[y->rank - 1];
+        return columns > 0 ? y->count / columns : 0;
+    }
+    static int shape(const strata_node *n, quantized_shape *s)
+    {
+        const Params *p = (const Params *)n->params;
+        s->w = one_pixel();
+        s->groups = 1;
+        s->in_c = s->in_stored = n->in[0].dims[n->in[0].rank - 1];
+        s->out_c = s->out_stored = n->out[0].dims[n->out[0].rank - 1];
+        s->filter = p->transposed ? s->in_c : 1;
+        s->channel = p->transposed ? 1 : s->out_c;
+        return STRATA_OK;
+    }
+};
+
+/* ---- tables ------------------------------------------------------------------------ */
+
 static const strata_row rows[] = {
     {{STRATA_I8_NCHW | STRATA_U8_NCHW},
      {STRATA_I8_NCHW | STRATA_U8_NCHW | STRATA_F32_NCHW | STRATA_F16_NCHW}},
 };
 
-static const strata_impl impls[] = {
-    {.id = 1,
-     .device = STRATA_CUDA,
-     .flags = STRATA_WEIGHT_PACKED,
-     .name = "cuda",
-     .rows = STRATA_ARRAY(rows),
-     .efficiency = 0.005,
-     .state_size = sizeof(quantized_state),
-     .accept = accept,
-     .setup = setup,
-     .run = run},
+static const strata_row hopper_rows[] = {
+    {{STRATA_I8_NCHW | STRATA_U8_NCHW},
+     {STRATA_I8_NCHW | STRATA_U8_NCHW | STRATA_F16_NCHW}},
 };
+#define HOPPER_IMPL(tactic) HOPPER_IMPL_OF(as_product, 10, hopper_rows, tactic)
+
+static const strata_impl impls[] = {{.id = 1,
+                                     .device = STRATA_CUDA,
+                                     .flags = STRATA_WEIGHT_PACKED,
+                                     .name = "cuda",
+                                     .rows = STRATA_ARRAY(rows),
+                                     .efficiency = 0.005,
+                                     .state_size = sizeof(quantized_state),
+                                     .accept = accept,
+                                     .setup = setup,
+                                     .run = run},
+                                    HOPPER_EACH(HOPPER_IMPL)};
 
 static const strata_extends quantized_product = {
     .struct_size = sizeof(strata_extends),

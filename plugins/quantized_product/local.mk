@@ -11,5 +11,6 @@ if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/quantized_product-cuda.la
 plugins_quantized_product_cuda_la_SOURCES =
 plugins_quantized_product_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
-plugins_quantized_product_cuda_la_LIBADD = plugins/quantized_product/cuda.lo $(CUDA_LIBS)
+plugins_quantized_product_cuda_la_LIBADD = plugins/quantized_product/cuda.lo \
+	plugins/common/quantized/hopper.lo $(CUDA_LIBS) $(PTHREAD_LIBS)
 endif

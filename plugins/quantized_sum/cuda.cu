@@ -13,6 +13,7 @@ struct sum_job {
     void *y;
     const float *scale_a, *scale_b, *scale_out;
     strata_quantized q;
+    quantized_activation activation;
     channel_map channels;
     int64_t size, zero_b;
     int32_t signed_a, signed_b, out, pads;
@@ -56,21 +57,25 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     typedef pack<uint8_t, PACK> bytes;
     const int64_t step = (int64_t)gridDim.x * CUDA_BLOCK;
     const float scale_a = *j.scale_a, scale_b = *j.scale_b;
-    const quantized_rounding rounding(j.scale_out, (int32_t)j.q.zero_out);
+    const quantized_rounding rounding(j.scale_out, (int32_t)j.q.zero_out,
+                                      j.out == STRATA_UINT8 ? 128 : 0);
     wait_for_previous();
     for (int64_t i = (int64_t)blockIdx.x * CUDA_BLOCK + threadIdx.x; i < j.size;
          i += step) {
         const bytes a = ((const bytes *)j.a)[i], b = ((const bytes *)j.b)[i];
         uint32_t words[PACK / 4];
+        float v[PACK];
+        int32_t x[PACK];
 #pragma unroll
-        for (int w = 0; w < PACK / 4; w++) {
-            int32_t x[4];
+        for (int e = 0; e < PACK; e++)
+            v[e] = __fadd_rn(value_of(a.v[e], j.signed_a, j.q.zero_in, scale_a),
+                             value_of(b.v[e], j.signed_b, j.zero_b, scale_b));
+        quantized_activate_all(v, j.activation);
+        rounding.round(v, x);
 #pragma unroll
-            for (int e = 0; e < 4; e++)
-                x[e] = rounding.round(
-                    sum_of(j, scale_a, scale_b, a.v[w * 4 + e], b.v[w * 4 + e]));
-            words[w] = saturate_four(x, j.out == STRATA_UINT8);
-        }
+        for (int w = 0; w < PACK / 4; w++)
+            words[w] = saturate_four(x[w * 4], x[w * 4 + 1], x[w * 4 + 2], x[w * 4 + 3]) ^
+                       (j.out == STRATA_UINT8 ? QUANTIZED_FLIP : 0);
         ((uint4 *)j.y)[i] = make_uint4(words[0], words[1], words[2], words[3]);
     }
 }
@@ -92,6 +97,7 @@ static int run(const strata_run *r)
     j.scale_b = (const float *)r->weight[SCALE_B].data;
     j.scale_out = (const float *)r->weight[SCALE_OUT].data;
     j.q = p->quantized;
+    j.activation = quantized_activation_of(&j.q);
     j.channels = channel_map_of(y);
     j.size = y->size;
     j.zero_b = p->zero_b;

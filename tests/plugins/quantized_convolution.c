@@ -96,14 +96,17 @@ static const struct layer_case cases[] = {
      .in_dtype = {STRATA_INT8, STRATA_INT8}, .refused = true},
 };
 
-/* Sums of some thousand products that stay within bytes, whatever the depth. */
+/* Sums of some thousand products that stay within bytes, whatever the depth; not as
+ * NUMBERS_WHOLE_RANGE, which is for small tensors. */
 #define SCALED                                                                           \
-    WHOLE, .weight_range = {[STRATA_QUANTIZED_BIAS] = {-200, 200},                       \
-                            [STRATA_QUANTIZED_FACTORS] = {0.005, 0.015},                 \
-                            [STRATA_QUANTIZED_SCALE_IN] = {0.5, 1.5},                    \
-                            [STRATA_QUANTIZED_SCALE_OUT] = {10, 40},                     \
-                            [STRATA_QUANTIZED_SCALE_ADDEND] = {1, 9},                    \
-                            [STRATA_QUANTIZED_SCALE_BETWEEN] = {10, 40}}
+    .low = -128, .high = 255,                                                            \
+    .weight_range = {[STRATA_QUANTIZED_WEIGHT] = {-128, 127},                            \
+                     [STRATA_QUANTIZED_BIAS] = {-200, 200},                              \
+                     [STRATA_QUANTIZED_FACTORS] = {0.005, 0.015},                        \
+                     [STRATA_QUANTIZED_SCALE_IN] = {0.5, 1.5},                           \
+                     [STRATA_QUANTIZED_SCALE_OUT] = {10, 40},                            \
+                     [STRATA_QUANTIZED_SCALE_ADDEND] = {1, 9},                           \
+                     [STRATA_QUANTIZED_SCALE_BETWEEN] = {10, 40}}
 static const struct layer_case large[] = {
     /* Blocks go through several tiles each; thin and deep windows; depths that are
      * shared; channels with pad lanes. */

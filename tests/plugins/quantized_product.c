@@ -25,12 +25,15 @@ static const struct layer_case cases[] = {
      .refused = true},
 };
 
-/* Sums of some thousand products that stay within bytes, whatever the depth. */
+/* Sums of some thousand products that stay within bytes, whatever the depth; not as
+ * NUMBERS_WHOLE_RANGE, which is for small tensors. */
 #define SCALED                                                                           \
-    WHOLE, .weight_range = {[STRATA_QUANTIZED_BIAS] = {-200, 200},                       \
-                            [STRATA_QUANTIZED_FACTORS] = {0.005, 0.015},                 \
-                            [STRATA_QUANTIZED_SCALE_IN] = {0.5, 1.5},                    \
-                            [STRATA_QUANTIZED_SCALE_OUT] = {10, 40}}
+    .low = -128, .high = 255,                                                            \
+    .weight_range = {[STRATA_QUANTIZED_WEIGHT] = {-128, 127},                            \
+                     [STRATA_QUANTIZED_BIAS] = {-200, 200},                              \
+                     [STRATA_QUANTIZED_FACTORS] = {0.005, 0.015},                        \
+                     [STRATA_QUANTIZED_SCALE_IN] = {0.5, 1.5},                           \
+                     [STRATA_QUANTIZED_SCALE_OUT] = {10, 40}}
 static const struct layer_case large[] = {
     /* Tiles at edges, blocks that go through several, depths that are shared. */
     {"QuantizedProduct", "units = 528; to = int8", .in = {S2(2100, 272)},

@@ -24,8 +24,16 @@ struct quantized_state {
     void *factor;                /* of each filter: scale_in*weight_scale */
 };
 
+/* Of a layer's second input, where there is one: data is not NULL. */
+struct quantized_joined {
+    window_tensor b;
+    const float *scale, *scale_between;
+    int32_t zero, zero_between, between, is_signed;
+};
+
 struct quantized_job {
     window_tensor x, y;
+    quantized_joined joined;
     struct window w;
     const int32_t *weight;
     const float *factor, *bias, *scale_out; /* bias may be NULL */
@@ -67,6 +75,22 @@ static __device__ inline int32_t quantized_integer(const strata_quantized &q, fl
            : whole < (float)low  ? low
            : whole > (float)high ? high
                                  : (int32_t)whole;
+}
+
+/* y and element `at` of the second input. */
+static __device__ inline float quantized_join(const quantized_joined &j, float y,
+                                              int64_t at)
+{
+    const uint8_t byte = ((const uint8_t *)j.b.data)[at];
+    const int32_t b = (j.is_signed ? (int8_t)byte : byte) - j.zero;
+    if (j.between) {
+        strata_quantized to = {};
+        to.to = j.between;
+        to.zero_out = j.zero_between;
+        const int32_t whole = quantized_integer(to, y, *j.scale_between);
+        y = __fmul_rn((float)(whole - j.zero_between), *j.scale_between);
+    }
+    return __fadd_rn(y, __fmul_rn((float)b, *j.scale));
 }
 
 /* Element `at` of an output of dtype `out`. */
@@ -169,7 +193,12 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
             continue;
         }
         const float product = __fmul_rn((float)sum_window(j, image, o, k), j.factor[k]);
-        const float y = __fadd_rn(product, j.bias ? j.bias[k] : 0);
+        float y = __fadd_rn(product, j.bias ? j.bias[k] : 0);
+        if (j.joined.b.data)
+            y = quantized_join(j.joined, y,
+                               image * j.joined.b.image + o[0] * j.joined.b.step[0] +
+                                   o[1] * j.joined.b.step[1] + o[2] * j.joined.b.step[2] +
+                                   channel_offset(j.joined.b, (uint32_t)k));
         quantized_put(j.y.data, j.out, at, j.q, quantized_activate_rounded(j.q, y),
                       j.scale_out);
     }

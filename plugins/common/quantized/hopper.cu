@@ -147,15 +147,6 @@ int quantized_hopper_setup(const strata_node *n, const quantized_shape *s,
 
 /* ---- running --------------------------------------------------------------------- */
 
-static activation_args activation_of(const strata_quantized *q)
-{
-    activation_args a = {};
-    a.kind = q->activation - 1;
-    a.alpha = (float)q->alpha;
-    a.beta = (float)q->beta;
-    return a;
-}
-
 static void fill_addend(quantized_product_job *job, const strata_run *r,
                         const strata_quantized_convolution *p)
 {
@@ -188,7 +179,7 @@ static bool fill(quantized_product_job *job, const strata_run *r,
     job->bias = state.bias;
     job->offset = state.offset;
     job->to = y->data;
-    job->activation = activation_of(q);
+    job->activate = quantized_activation_of(q);
     job->scale_out = (const float *)r->weight[STRATA_QUANTIZED_SCALE_OUT].data;
     job->zero_out = (int32_t)q->zero_out;
     job->is_unsigned = x->dtype == STRATA_UINT8;

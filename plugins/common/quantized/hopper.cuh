@@ -27,6 +27,7 @@ static __host__ __device__ inline int32_t quantized_filter(int32_t column)
 struct quantized_product_job : product_job {
     const int32_t *offset;  /* of each column: -zero_in*(sum of its weights); NULL: 0 */
     const float *scale_out; /* of bytes */
+    quantized_activation activate; /* in place of `activation` */
     int32_t zero_out;
     int32_t is_unsigned, to_unsigned;
     /* Of the addend, where there is one; between: sums become bytes first, 1 signed. */
@@ -48,31 +49,36 @@ static __device__ inline float quantized_begin(int32_t sum, int32_t offset)
     return v;
 }
 
-/* What bytes of an addend stand for, and what is added to that. */
-struct quantized_addend {
-    const quantized_rounding between;
-    const float scale;
-    const int32_t zero, low, high; /* low, high: between */
-    const bool is_unsigned, rounds;
+/* Values that become bytes before an addend joins them: what these stand for. */
+template <int N>
+static __device__ inline void quantized_between(const quantized_product_job &job,
+                                                float (&v)[N])
+{
+    const quantized_rounding r(job.scale_between, job.zero_between, 0);
+    const int32_t low = job.between == 2 ? 0 : -128, high = low + 255;
+    int32_t x[N];
+    r.round(v, x);
+#pragma unroll
+    for (int e = 0; e < N; e++)
+        v[e] = __fmul_rn((float)(min(max(x[e], low), high) - r.zero), r.scale);
+}
 
-    __device__ inline quantized_addend(const quantized_product_job &job)
-        : between(job.scale_between, job.zero_between),
-          scale(load_here(job.scale_addend)), zero(job.zero_addend),
-          low(job.between == 2 ? 0 : -128), high(low + 255),
-          is_unsigned(job.addend_unsigned), rounds(job.between)
-    {
-    }
-    /* Byte e of a word, to y. */
-    __device__ inline float add(float y, uint32_t word, int e) const
-    {
-        const int32_t byte = is_unsigned ? (int32_t)(word >> e * 8 & 255)
-                                         : (int32_t)(word << (24 - e * 8)) >> 24;
-        if (rounds)
-            y = __fmul_rn((float)(min(max(between.round(y), low), high) - between.zero),
-                          between.scale);
-        return __fadd_rn(y, __fmul_rn((float)(byte - zero), scale));
-    }
-};
+/* Adds what the bytes of N / 4 words stand for. */
+template <int N>
+static __device__ inline void quantized_add(const quantized_product_job &job,
+                                            float (&v)[N], const uint32_t (&words)[N / 4])
+{
+    const float scale = load_here(job.scale_addend);
+    const uint32_t flip = job.addend_unsigned ? QUANTIZED_FLIP : 0;
+    const int32_t zero = job.zero_addend - (job.addend_unsigned ? 128 : 0);
+    if (job.between)
+        quantized_between(job, v);
+#pragma unroll
+    for (int e = 0; e < N; e++)
+        v[e] = __fadd_rn(
+            v[e],
+            __fmul_rn((float)(signed_byte(words[e / 4] ^ flip, e % 4) - zero), scale));
+}
 
 /* Sums of columns column_of(e), as floats, become values of the layer. */
 template <int N, class Column>
@@ -92,27 +98,32 @@ static __device__ inline void quantized_scale(const quantized_product_job &job,
 
 /* ---- storing -------------------------------------------------------------------- */
 
-/* Words of four neighbours from column `column` on. */
-static __device__ inline void quantized_words(const quantized_product_job &job,
-                                              const quantized_rounding &rounding,
-                                              const float *v, int32_t column,
-                                              uint32_t (&words)[1])
+/* N values to words, `each` neighbours of which begin at column_of(e). */
+template <int N, class Column>
+static __device__ inline void
+quantized_words(const quantized_product_job &job, const quantized_rounding &rounding,
+                const float (&v)[N], const Column &column_of, uint32_t (&words)[N / 4][1])
 {
-    int32_t x[4];
+    const uint32_t flip = job.to_unsigned ? QUANTIZED_FLIP : 0;
+    int32_t x[N];
+    rounding.round(v, x);
 #pragma unroll
-    for (int e = 0; e < 4; e++)
-        x[e] = column + e < job.real ? rounding.round(v[e]) : 0;
-    words[0] = saturate_four(x, job.to_unsigned);
+    for (int e = 0; e < N; e += 4)
+        words[e / 4][0] = (saturate_four(x[e], x[e + 1], x[e + 2], x[e + 3]) ^ flip) &
+                          first_bytes(job.real - column_of(e));
 }
 
-static __device__ inline void quantized_words(const quantized_product_job &job,
-                                              const quantized_rounding &, const float *v,
-                                              int32_t column, uint32_t (&words)[2])
+template <int N, class Column>
+static __device__ inline void
+quantized_words(const quantized_product_job &job, const quantized_rounding &,
+                const float (&v)[N], const Column &column_of, uint32_t (&words)[N / 4][2])
 {
 #pragma unroll
-    for (int w = 0; w < 2; w++)
-        words[w] = pack_two(__half(), column + w * 2 < job.real ? v[w * 2] : 0,
-                            column + w * 2 + 1 < job.real ? v[w * 2 + 1] : 0);
+    for (int e = 0; e < N; e += 2) {
+        const int32_t column = column_of(e - e % 4) + e % 4;
+        words[e / 4][e % 4 / 2] = pack_two(__half(), column < job.real ? v[e] : 0,
+                                           column + 1 < job.real ? v[e + 1] : 0);
+    }
 }
 
 static __device__ inline uint32_t load_word(uint32_t from)
@@ -172,31 +183,20 @@ struct quantized_panels {
         return first + i / EACH * C::PanelBytes + (byte / 16 ^ swizzle) * 16 + byte % 16;
     }
 
-    /* Values of chunk i: two rows by two sixteens of columns by four neighbours, from
-     * column `column` and the row of `first` on. */
-    __device__ inline void put_chunk(const quantized_rounding &rounding,
-                                     const float (&v)[16], int i, int32_t column) const
+    /* A thread's words of chunk i: two rows by two sixteens of columns. */
+    __device__ inline uint32_t place_of(int i, int word) const
     {
-#pragma unroll
-        for (int at = 0; at < 4; at++) {
-            uint32_t words[WORDS];
-            quantized_words(job, rounding, v + at * 4, column + at % 2 * QUANTIZED_LANES,
-                            words);
-            store_words(place(i, at % 2) + at / 2 * 8 * C::PanelRow, words);
-        }
+        return place(i, word % 2) + word / 2 * 8 * C::PanelRow;
     }
 
     /* The addend lies where the results will. */
     __device__ inline void add_chunk(float (&v)[16], int i) const
     {
-        const quantized_addend addend(job);
+        uint32_t words[4];
 #pragma unroll
-        for (int at = 0; at < 4; at++) {
-            const uint32_t word = load_word(place(i, at % 2) + at / 2 * 8 * C::PanelRow);
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                v[at * 4 + e] = addend.add(v[at * 4 + e], word, e);
-        }
+        for (int w = 0; w < 4; w++)
+            words[w] = load_word(place_of(i, w));
+        quantized_add(job, v, words);
     }
 
     /* Chunk i of the sums, which a thread's registers hold by constant indices only. */
@@ -229,21 +229,26 @@ struct quantized_panels {
     __device__ inline void run(const int32_t (&sum)[C::Parts][C::Columns / 8][4],
                                int32_t column, uint32_t parity, const Send &send) const
     {
-        const quantized_rounding rounding(job.scale_out, job.zero_out);
+        const quantized_rounding rounding(job.scale_out, job.zero_out,
+                                          job.to_unsigned ? 128 : 0);
         if (job.addend)
             barrier_wait(memory.addend(group), parity);
         named_sync(PRODUCT_STORE + group, 128); /* the last tile has left the panels */
 #pragma unroll 1
         for (int i = 0; i < C::Parts * CHUNKS; i++) {
             const int32_t c = column + i % CHUNKS * PRODUCT_CHUNK + thread % 4 * 4;
+            const auto column_of = [&](int e) { return c + e / 4 % 2 * QUANTIZED_LANES; };
             float v[16];
+            uint32_t words[4][WORDS];
             begin_chunk(sum, i, c, v);
-            quantized_scale(job, v,
-                            [&](int e) { return c + e / 4 % 2 * QUANTIZED_LANES; });
+            quantized_scale(job, v, column_of);
             if (C::Size == 1 && job.addend)
                 add_chunk(v, i);
-            activate_all(v, job.activation);
-            put_chunk(rounding, v, i, c);
+            quantized_activate_all(v, job.activate);
+            quantized_words(job, rounding, v, column_of, words);
+#pragma unroll
+            for (int w = 0; w < 4; w++)
+                store_words(place_of(i, w), words[w]);
             if (i % CHUNKS == CHUNKS - 1) {
                 publish_shared();
                 named_sync(PRODUCT_STORE + group, 128);
@@ -264,7 +269,8 @@ struct quantized_panels {
                                        const int32_t *sums, int32_t step, int32_t,
                                        int32_t row, int32_t column)
     {
-        const quantized_rounding rounding(job.scale_out, job.zero_out);
+        const quantized_rounding rounding(job.scale_out, job.zero_out,
+                                          job.to_unsigned ? 128 : 0);
         int32_t total[QUANTIZED_LANES] = {};
         float v[QUANTIZED_LANES];
         uint32_t words[4][WORDS];
@@ -287,16 +293,12 @@ struct quantized_panels {
         if (C::Size == 1 && job.addend) {
             const uint4 x = *(const uint4 *)((const uint8_t *)job.addend +
                                              row * job.addend_row + column);
-            const uint32_t from[4] = {x.x, x.y, x.z, x.w};
-            const quantized_addend addend(job);
-#pragma unroll
-            for (int e = 0; e < QUANTIZED_LANES; e++)
-                v[e] = addend.add(v[e], from[e / 4], e % 4);
+            const uint32_t bytes[4] = {x.x, x.y, x.z, x.w};
+            quantized_add(job, v, bytes);
         }
-        activate_all(v, job.activation);
-#pragma unroll
-        for (int e = 0; e < 4; e++)
-            quantized_words(job, rounding, v + e * 4, column + e * 4, words[e]);
+        quantized_activate_all(v, job.activate);
+        quantized_words(
+            job, rounding, v, [&](int e) { return column + e; }, words);
         uint4 *to = (uint4 *)((typename C::Result *)job.to + row * job.to_row + column);
         const uint32_t *from = words[0];
 #pragma unroll
