@@ -47,17 +47,16 @@ static float narrow_bfloat(const struct narrow_rule *r, uint16_t x)
     return narrow_float(r, strata_float_of_bfloat(x));
 }
 
+/* clang-format off */
 #define NARROW_EACH(to_type, from_type, function)                                        \
     do {                                                                                 \
         const from_type *from = r->in[0].data;                                           \
         to_type *to = r->out[0].data;                                                    \
-        _Pragma(                                                                         \
-            "omp parallel for schedule(static) if (n >= WALK_PARALLEL)") for (int64_t    \
-                                                                                  i = 0; \
-                                                                              i < n;     \
-                                                                              i++)       \
+        _Pragma("omp parallel for schedule(static) if (n >= WALK_PARALLEL)")             \
+        for (int64_t i = 0; i < n; i++)                                                  \
             to[i] = (to_type)function(&rule, from[i]);                                   \
     } while (0)
+/* clang-format on */
 
 static int narrow_run(const strata_run *r)
 {
