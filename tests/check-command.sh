@@ -359,7 +359,7 @@ expect 0 'core::Convolution@1' 'list shows layers' $strata list
 expect 0 'core +1\.0\.0 +1\.[0-9]+' 'list shows modules' $strata list --modules
 expect 0 'no file was rejected' 'list shows rejections' $strata list --rejected
 expect 2 "did you mean|Convolution" 'describe suggests layers' $strata describe Convolutoin
-expect 0 'modules +[1-9][0-9] found' 'doctor counts modules' $strata doctor
+expect 0 'modules +[1-9][0-9]+ found' 'doctor counts modules' $strata doctor
 expect 0 'load +([0-9.]+ threads on|not told by the system;) [0-9]+ processors' \
     'doctor says how busy the machine is' $strata doctor
 expect 0 'waiting +by OMP_WAIT_POLICY=passive in the environment' \

@@ -34,7 +34,7 @@ static int setup(const strata_node *n, void *state)
     quantized_state *s = (quantized_state *)state;
     const int status = resolve(n, s);
     const int64_t taps = status == STRATA_OK ? window_kernel_count(&s->w) : 0;
-    return status ? status : quantized_setup(n, s, s->in_c * taps, taps);
+    return status ? status : quantized_setup(n, s, s->in_c * taps, taps, 0);
 }
 
 static quantized_joined joined_of(const strata_run *r)

@@ -24,6 +24,14 @@ static int describe_weight(const strata_node *n, struct onednn_request *request,
     return status ? status : onednn_any_bytes(n, dims, w->rank, any);
 }
 
+/* Gaps between the inputs' reaches, or outputs past the last one's. */
+static bool leaves_outputs(const struct window *w, int d)
+{
+    const int64_t reach = (w->in[d] - 1) * w->stride[d] + window_extent(w, d);
+    return w->stride[d] > w->kernel[d] || (w->stride[d] > 1 && w->dilation[d] > 1) ||
+           w->begin[d] + w->out[d] > reach;
+}
+
 static int check(const strata_node *n, const struct window *w)
 {
     const strata_quantized_deconvolution *p = n->params;
@@ -34,6 +42,10 @@ static int check(const strata_node *n, const struct window *w)
             return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
                                "begin pad is %lld; oneDNN takes none below 0",
                                (long long)w->begin[d]);
+        else if (leaves_outputs(w, d))
+            return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                               "some outputs see no input, which oneDNN 2 sums from "
+                               "memory that nobody wrote");
     return STRATA_OK;
 }
 

@@ -37,7 +37,7 @@ static int setup(const strata_node *n, void *state)
     quantized_state *s = (quantized_state *)state;
     resolve(n, s);
     return quantized_setup(n, s, p->transposed ? s->in_c : 1,
-                           p->transposed ? 1 : s->out_c);
+                           p->transposed ? 1 : s->out_c, 0);
 }
 
 static int run(const strata_run *r)

@@ -30,6 +30,13 @@ static const struct layer_case cases[] = {
      "filters = 33; kernel = 4; stride = 2; output_size = 11x9; activation = clip; "
      "alpha = -9.5; beta = 77.25",
      .in = {S4(1, 35, 5, 4)}, OF(STRATA_UINT8)},
+    /* Outputs that see no input. */
+    {"QuantizedDeconvolution", "filters = 2; kernel = 3; stride = 8",
+     .in = {S4(1, 1, 2, 1)}, OF(STRATA_INT8)},
+    {"QuantizedDeconvolution",
+     "filters = 20; kernel = 2; dilation = 2x3; stride = 3x2; output_pad = 2; to = int8; "
+     "zero_out = 3",
+     .in = {S4(2, 17, 3, 4)}, OF(STRATA_UINT8)},
     {"QuantizedDeconvolution", "filters = 4; kernel = 3", .in = {S4(1, 3, 8, 8)},
      .refused = true},
     {"QuantizedDeconvolution", "filters = 4; kernel = 3; to = int8",

@@ -43,6 +43,7 @@ struct quantized_job {
     int64_t pixels;          /* of an output image */
     int64_t in_c, out_c, words;
     int32_t out, is_signed, by_words;
+    int32_t transposed; /* the layer is a deconvolution */
 };
 
 /* ---- what becomes of a sum ------------------------------------------------------ */
@@ -147,6 +148,19 @@ static __device__ inline int32_t sum_element(const quantized_job &j, int64_t at,
     return sum - (int32_t)j.q.zero_in * weights;
 }
 
+/* Where element t of the kernel meets the input for output o, along d; or -1. */
+static __device__ inline int64_t input_of(const quantized_job &j, int d, int64_t o,
+                                          int64_t t)
+{
+    const struct window &w = j.w;
+    int64_t at = o * w.stride[d] - w.begin[d] + t * w.dilation[d];
+    if (j.transposed) {
+        at = o + w.begin[d] - t * w.dilation[d];
+        at = at % w.stride[d] == 0 ? at / w.stride[d] : -1;
+    }
+    return at >= 0 && at < w.in[d] ? at : -1;
+}
+
 static __device__ inline int32_t sum_window(const quantized_job &j, int64_t image,
                                             const int32_t (&o)[WINDOW_DIMS],
                                             int64_t filter)
@@ -156,11 +170,9 @@ static __device__ inline int32_t sum_window(const quantized_job &j, int64_t imag
     for (int32_t d = 0; d < w.kernel[0]; d++)
         for (int32_t h = 0; h < w.kernel[1]; h++)
             for (int32_t k = 0; k < w.kernel[2]; k++, t++) {
-                const int64_t z = o[0] * w.stride[0] - w.begin[0] + d * w.dilation[0];
-                const int64_t y = o[1] * w.stride[1] - w.begin[1] + h * w.dilation[1];
-                const int64_t x = o[2] * w.stride[2] - w.begin[2] + k * w.dilation[2];
-                if (z < 0 || z >= w.in[0] || y < 0 || y >= w.in[1] || x < 0 ||
-                    x >= w.in[2])
+                const int64_t z = input_of(j, 0, o[0], d), y = input_of(j, 1, o[1], h);
+                const int64_t x = input_of(j, 2, o[2], k);
+                if (z < 0 || y < 0 || x < 0)
                     continue;
                 sum += sum_element(j,
                                    image * j.x.image + z * j.x.step[0] + y * j.x.step[1] +
@@ -208,7 +220,9 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
 
 struct quantized_pack_job {
     int32_t *packed;
-    const int8_t *weight; /* [k*filter + c*channel + t]: filter, channel, element */
+    /* [k*filter + k/out_c*group + c*channel + t]: filter, channel, element */
+    const int8_t *weight;
+    int64_t group, out_c; /* out_c: filters of a group */
     float *factor;
     const float *scale, *in;
     int64_t total; /* words of all, which are none where a filter has no channels */
@@ -224,9 +238,9 @@ static __device__ inline int32_t pack_four(const quantized_pack_job &j, int64_t 
     uint32_t four = 0;
     for (int b = 0; b < 4; b++)
         if (word * 4 + b < j.in_c)
-            four |=
-                (uint32_t)(uint8_t)j.weight[k * j.filter + (word * 4 + b) * j.channel + t]
-                << 8 * b;
+            four |= (uint32_t)(uint8_t)j.weight[k * j.filter + k / j.out_c * j.group +
+                                                (word * 4 + b) * j.channel + t]
+                    << 8 * b;
     return (int32_t)four;
 }
 
@@ -242,7 +256,7 @@ static __global__ void quantized_pack_kernel(quantized_pack_job j)
 
 /* The weight's distances as in the job; its elements are neighbours. */
 static inline int quantized_setup(const strata_node *n, quantized_state *s,
-                                  int64_t filter, int64_t channel)
+                                  int64_t filter, int64_t channel, int64_t group)
 {
     const strata_tensor *scale = &n->weight[STRATA_QUANTIZED_FACTORS];
     const int64_t filters = s->groups * s->out_c;
@@ -269,6 +283,8 @@ static inline int quantized_setup(const strata_node *n, quantized_state *s,
     j.words = s->words;
     j.filter = filter;
     j.channel = channel;
+    j.group = group;
+    j.out_c = s->out_c;
     j.many = scale->count > 1;
     if (filters == 0)
         return STRATA_OK;

@@ -126,12 +126,12 @@ Test(batcher_devices, an_idle_device_takes_a_request_at_once)
         const void *in[] = {x[i]};
         void *out[] = {y[i]};
         const strata_request_options q = {sizeof q, 1, in, out, NULL, NULL};
+        strata_batcher_stats stats;
         OK(strata_batcher_submit(b, &r[i], &q, &err));
+        do /* would never end, were the second behind the first */
+            strata_batcher_get_stats(b, &stats);
+        while (stats.waiting);
     }
-    strata_batcher_stats stats;
-    do /* would never end, were the second behind the first */
-        strata_batcher_get_stats(b, &stats);
-    while (stats.waiting);
     let_run(2);
     for (int i = 0; i < 2; i++)
         OK(strata_request_wait(r[i], &err));
