@@ -8,6 +8,7 @@
 #define PLUGINS_COMMON_QUANTIZED_ROUND_CUH
 
 #include "kernels/activate.cuh"
+#include "plugins/common/quantized/quotient.h"
 
 /* ---- activations ------------------------------------------------------------------- */
 
@@ -18,18 +19,8 @@ struct quantized_activation {
 
 static inline quantized_activation quantized_activation_of(const strata_quantized *q)
 {
-    quantized_activation a = {1, -INFINITY, INFINITY};
-    const int32_t kind = q->activation - 1;
-    if (kind == STRATA_LEAKY_RELU)
-        a.slope = (float)q->alpha;
-    if (kind == STRATA_RELU || kind == STRATA_RELU6)
-        a.low = 0;
-    if (kind == STRATA_RELU6)
-        a.high = 6;
-    if (kind == STRATA_CLIP) {
-        a.low = (float)q->alpha;
-        a.high = (float)q->beta;
-    }
+    quantized_activation a;
+    quantized_bounds(q, &a.slope, &a.low, &a.high);
     return a;
 }
 
