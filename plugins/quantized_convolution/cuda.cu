@@ -71,12 +71,6 @@ static int run(const strata_run *r)
 
 /* ---- on tensor cores -------------------------------------------------------------- */
 
-static int64_t stored_channels(const strata_tensor *t)
-{
-    const int64_t vector = t->vector_dim == 1 ? t->vector : 1;
-    return (t->dims[1] + vector - 1) / vector * vector;
-}
-
 struct as_product {
     typedef strata_quantized_convolution Params;
 

@@ -187,12 +187,6 @@ static __global__ void depthwise_pack_kernel(depthwise_pack_job j)
     j.offset[c] = -j.zero_in * sum;
 }
 
-static int64_t stored_channels(const strata_tensor *t)
-{
-    const int64_t vector = t->vector_dim == 1 ? t->vector : 1;
-    return (t->dims[1] + vector - 1) / vector * vector;
-}
-
 static int resolve(const strata_node *n, struct window *w)
 {
     const strata_quantized_convolution *p =

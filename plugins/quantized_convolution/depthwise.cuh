@@ -15,6 +15,13 @@ struct depthwise_state {
     int32_t *offset;      /* -zero_in*(sum of its weights) */
 };
 
+/* Channels as they lie in memory: rounded up to the vector. */
+static inline int64_t stored_channels(const strata_tensor *t)
+{
+    const int64_t vector = t->vector_dim == 1 ? t->vector : 1;
+    return (t->dims[1] + vector - 1) / vector * vector;
+}
+
 int depthwise_accept(const strata_node *n);
 int depthwise_setup(const strata_node *n, void *state);
 int depthwise_run(const strata_run *r);
