@@ -49,17 +49,7 @@ static int describe_with(const strata_node *n, bool known, struct onednn_request
                         "convolution");
 }
 
-static int describe(const strata_node *n, struct onednn_request *request)
-{
-    return describe_with(n, false, request);
-}
-
-static int describe_known(const strata_node *n, struct onednn_request *request)
-{
-    return describe_with(n, true, request);
-}
-
-ONEDNN_CALLBACKS_OF(describe, describe_known)
+ONEDNN_CALLBACKS_WITH(describe_with)
 
 static const strata_row rows[] = {
     {{STRATA_I8_NHWC | STRATA_U8_NHWC},

@@ -162,6 +162,17 @@ int onednn_run(const strata_run *r);
         return onednn_setup(n, known_, state);                                           \
     }
 #define ONEDNN_CALLBACKS(describe_) ONEDNN_CALLBACKS_OF(describe_, describe_)
+/* The same of one function, with_(node, known, request). */
+#define ONEDNN_CALLBACKS_WITH(with_)                                                     \
+    static int describe(const strata_node *n, struct onednn_request *request)            \
+    {                                                                                    \
+        return with_(n, false, request);                                                 \
+    }                                                                                    \
+    static int describe_known(const strata_node *n, struct onednn_request *request)      \
+    {                                                                                    \
+        return with_(n, true, request);                                                  \
+    }                                                                                    \
+    ONEDNN_CALLBACKS_OF(describe, describe_known)
 
 /* The same, image by image: oneDNN (2.6.3) has kernels for dense tensors alone, and of a
  * batch inside a larger tensor each image is dense where channels are outside of the
