@@ -9,9 +9,11 @@
  * the L2 cache. Times are medians of device events. docs/performance.md holds floors and
  * results, docs/log/reformat.md predictions.
  *
- *   reformat_cuda [--rows] [--row NAME]... [--shape SHAPE]... [--quick]
+ *   reformat_cuda [--rows] [--row NAME]... [--shape SHAPE]... [--format NAME]...
+ * [--quick]
  *     --rows: also the rows that were not chosen; --row: also this one
  *     --shape: this one, as 1024x512x14x14, instead of all
+ *     --format: between these, as int8:nc/32hw32, instead of the four of the card
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,10 +22,17 @@
 #include "core/handle.h"
 #include "formats/format.h"
 
-enum { SETS = 3, BURST = 6, MOST_RUNS = 15, CARD = 4, MOST_ROWS = 16, MOST_SHAPES = 16 };
+enum {
+    SETS = 3,
+    BURST = 6,
+    MOST_RUNS = 15,
+    MOST_FORMATS = 8,
+    MOST_ROWS = 16,
+    MOST_SHAPES = 16
+};
 
-static const char *const names[CARD] = {"fp32:nchw", "fp16:nchw", "fp16:nc/2hw2",
-                                        "fp16:nhwc8"};
+static const char *const card[] = {"fp32:nchw", "fp16:nchw", "fp16:nc/2hw2",
+                                   "fp16:nhwc8"};
 
 static const struct shape {
     int64_t dims[4];
@@ -46,6 +55,8 @@ struct bench {
     int n_rows;
     const char *only[MOST_SHAPES]; /* shapes, "1024x512x14x14"; none: all */
     int n_only;
+    const char *formats[MOST_FORMATS];
+    int n_formats;
     bool all_rows;
 };
 
@@ -191,10 +202,11 @@ static int all_pairs(struct summary *sum, struct bench *b, size_t i, strata_erro
 {
     int status = STRATA_OK;
     sum->least[i] = 1e9;
-    for (int k = 0; k < CARD * CARD && status == STRATA_OK; k++) {
-        const char *from = names[k / CARD], *to = names[k % CARD];
+    const int n = b->n_formats;
+    for (int k = 0; k < n * n && status == STRATA_OK; k++) {
+        const char *from = b->formats[k / n], *to = b->formats[k % n];
         double ratio = 0;
-        if (k / CARD == k % CARD)
+        if (k / n == k % n)
             continue;
         status = pair(&ratio, b, shapes[i].dims, to, from, err);
         if (ratio < sum->least[i]) {
@@ -207,7 +219,7 @@ static int all_pairs(struct summary *sum, struct bench *b, size_t i, strata_erro
 
 static void print_summary(const struct summary *sum)
 {
-    printf("\nleast ratio to a copy, of the 12 ordered pairs\n");
+    printf("\nleast ratio to a copy, of the ordered pairs\n");
     for (size_t i = 0; i < ARRAY_LENGTH(shapes); i++) {
         char shape[64];
         if (sum->least[i] == 0)
@@ -218,13 +230,14 @@ static void print_summary(const struct summary *sum)
     }
 }
 
-static size_t room_needed(strata_error *err)
+static size_t room_needed(const struct bench *b, strata_error *err)
 {
     size_t most = 0;
     strata_desc d;
     for (size_t i = 0; i < ARRAY_LENGTH(shapes); i++)
-        for (int k = 0; k < CARD; k++)
-            if (strata_desc_format(&d, names[k], shapes[i].dims, 4, err) == STRATA_OK &&
+        for (int k = 0; k < b->n_formats; k++)
+            if (strata_desc_format(&d, b->formats[k], shapes[i].dims, 4, err) ==
+                    STRATA_OK &&
                 (size_t)strata_desc_bytes(&d) > most)
                 most = (size_t)strata_desc_bytes(&d);
     return most;
@@ -236,7 +249,7 @@ static int open_bench(struct bench *b, strata_error *err)
     if (status != STRATA_OK)
         return status;
     b->ops = b->handle->device->ops;
-    b->room = room_needed(err);
+    b->room = room_needed(b, err);
     uint32_t *noise = malloc(b->room);
     if (!noise)
         return error_no_memory(err, b->room, "random data");
@@ -272,28 +285,48 @@ static void close_bench(struct bench *b)
     strata_destroy(b->handle);
 }
 
+/* The value of a repeated option; false: another option, or too many. */
+static bool listed(const char **list, int *n, int most, const char *name, char **argv,
+                   int *at)
+{
+    if (strcmp(argv[*at], name) != 0 || !argv[*at + 1] || *n == most)
+        return false;
+    list[(*n)++] = argv[++*at];
+    return true;
+}
+
+static bool parse(struct bench *b, char **argv)
+{
+    for (int i = 1; argv[i]; i++) {
+        if (strcmp(argv[i], "--rows") == 0)
+            b->all_rows = true;
+        else if (strcmp(argv[i], "--quick") == 0)
+            b->runs = 5;
+        else if (!listed(b->rows, &b->n_rows, MOST_ROWS, "--row", argv, &i) &&
+                 !listed(b->only, &b->n_only, MOST_SHAPES, "--shape", argv, &i) &&
+                 !listed(b->formats, &b->n_formats, MOST_FORMATS, "--format", argv, &i))
+            return false;
+    }
+    if (b->n_formats == 0) {
+        memcpy(b->formats, card, sizeof card);
+        b->n_formats = ARRAY_LENGTH(card);
+    }
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     static struct summary sum;
     struct bench b = {.runs = MOST_RUNS};
     strata_error err = {0};
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--rows") == 0) {
-            b.all_rows = true;
-        } else if (strcmp(argv[i], "--row") == 0 && i + 1 < argc &&
-                   b.n_rows < MOST_ROWS) {
-            b.rows[b.n_rows++] = argv[++i];
-        } else if (strcmp(argv[i], "--shape") == 0 && i + 1 < argc &&
-                   b.n_only < MOST_SHAPES) {
-            b.only[b.n_only++] = argv[++i];
-        } else if (strcmp(argv[i], "--quick") == 0) {
-            b.runs = 5;
-        } else {
-            fprintf(stderr,
-                    "usage: %s [--rows] [--row NAME]... [--shape SHAPE]... [--quick]\n",
-                    argv[0]);
-            return 2;
-        }
+    (void)argc;
+    if (!parse(&b, argv)) {
+        fprintf(
+            stderr,
+            "usage: %s [--rows] [--row NAME]... [--shape SHAPE]... [--format NAME]...\n"
+            "       [--quick]\n",
+            argv[0]);
+        return 2;
     }
     int status = open_bench(&b, &err);
     if (status == STRATA_OK)
