@@ -11,6 +11,15 @@ struct dequantized {
     {
         cast_to(y, (x - zero) * scale, false);
     }
+    template <typename T, int N>
+    static __device__ void put_all(T (&y)[N], const float (&x)[N], const float *scale,
+                                   float zero, bool saturate)
+    {
+        const float factor = *scale;
+#pragma unroll
+        for (int e = 0; e < N; e++)
+            put(&y[e], x[e], factor, zero, saturate);
+    }
 };
 
 template <typename To>

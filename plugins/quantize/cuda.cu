@@ -2,7 +2,10 @@
  *
  * Quantize on CUDA: a true division, rounded to nearest even.
  */
+#include <type_traits>
+
 #include "plugins/common/quantized/quantize.cuh"
+#include "plugins/common/quantized/round.cuh"
 
 /* x/scale + zero as an element. */
 struct quantized {
@@ -20,6 +23,34 @@ struct quantized {
     static __device__ void put(T *y, float x, float scale, float, bool saturate)
     {
         cast_to(y, x / scale, saturate);
+    }
+    template <typename T, int N>
+    static __device__ void put_all(T (&y)[N], const float (&x)[N], const float *scale,
+                                   float zero, bool saturate)
+    {
+        if constexpr (sizeof(T) == 1 && std::is_integral<T>::value && N % 4 == 0) {
+            put_bytes(y, x, scale, (int32_t)zero, std::is_unsigned<T>::value);
+        } else {
+#pragma unroll
+            for (int e = 0; e < N; e++)
+                put(&y[e], x[e], *scale, zero, saturate);
+        }
+    }
+
+  private:
+    template <typename T, int N>
+    static __device__ void put_bytes(T (&y)[N], const float (&x)[N], const float *scale,
+                                     int32_t zero, bool is_unsigned)
+    {
+        const quantized_rounding rounding(scale, zero, is_unsigned ? 128 : 0);
+        int32_t whole[N];
+        rounding.round(x, whole);
+#pragma unroll
+        for (int e = 0; e < N; e += 4) {
+            const int32_t *v = whole + e;
+            *(uint32_t *)(y + e) = saturate_four(v[0], v[1], v[2], v[3]) ^
+                                   (is_unsigned ? QUANTIZED_FLIP : 0);
+        }
     }
 };
 

@@ -321,14 +321,12 @@ static __global__ void __launch_bounds__(C::Threads, C::Blocks)
     launch_next();
     if (group == C::Groups) {
         if constexpr (C::Wide)
-            asm volatile(
-                "setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(C::Groups == 2 ? 40 : 24));
+            asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(C::Kept));
         if (threadIdx.x % 128 == 0)
             product_producer<C>(job, memory, rank).run(first, by, k);
     } else {
         if constexpr (C::Wide)
-            asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(
-                C::Groups == 2 ? 232 : 160));
+            asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(C::Given));
         product_consumer<C> consumer(job, memory, group, rank);
         wait_for_previous();
         if (C::Turns && group == C::Groups - 1)

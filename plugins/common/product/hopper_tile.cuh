@@ -34,7 +34,10 @@ struct product_tile {
     static const int Parts = Parts_, Columns = Columns_, Groups = Groups_;
     static const int Stages = Stages_, Blocks = Blocks_;
     static const bool Turns = Turns_, Pair = Pair_, Splits = Splits_;
-    static const bool Wide = Parts * Columns >= 192; /* registers are shared out */
+    /* Registers are shared out: of a multiplying thread, of one that loads. */
+    static const bool Wide = Parts * Columns >= 192 || Groups == 4;
+    static const int Given = Groups == 2 ? 232 : Groups == 3 ? 160 : 112;
+    static const int Kept = Groups == 2 ? 40 : 24;
     static const int Rows = (Turns ? 1 : Groups) * Parts * 64;
     static const int Threads = Groups * 128 + (Wide ? 128 : 32);
     static const int ABytes = Rows * Row, BBytes = Columns * Row;
@@ -59,7 +62,7 @@ struct product_tile {
     static const int Bytes = Extra + Stages * StageBytes;
     static_assert(Columns % 32 == 0, "whole chunks");
     static_assert(Groups <= PRODUCT_STORE - PRODUCT_TURN, "named barriers");
-    static_assert(!Wide || Groups <= 3, "registers");
+    static_assert(!Wide || (Groups * Given + Kept) * 128 <= 65536, "registers");
     static_assert(!Pair || Columns % 16 == 0, "halves of whole groups of 8 rows");
     static_assert(!Splits || !(Pair || Turns || Wide), "clusters share a tile's depth");
     static_assert(Bytes <= 232448, "a block's shared memory");

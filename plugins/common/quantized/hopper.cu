@@ -127,6 +127,7 @@ int quantized_hopper_accept(const strata_node *n, const quantized_shape *s, int 
 }
 
 int quantized_hopper_setup(const strata_node *n, const quantized_shape *s,
+                           const strata_quantized_convolution *joined,
                            quantized_hopper_state *state, int tactic)
 {
     const product_launch &l = *launch_for(tactic, n->out[0].dtype);
@@ -140,7 +141,7 @@ int quantized_hopper_setup(const strata_node *n, const quantized_shape *s,
         e = cudaDeviceGetAttribute(&state->multiprocessors,
                                    cudaDevAttrMultiProcessorCount, device);
     return e == cudaSuccess
-               ? quantized_pack_columns(n, *s, state, l.depth)
+               ? quantized_pack_columns(n, *s, joined, state, l.depth)
                : STRATA_FAIL(n, STRATA_EDEVICE, "preparing a kernel: %s (%s)",
                              cudaGetErrorString(e), cudaGetErrorName(e));
 }
@@ -178,6 +179,9 @@ static bool fill(quantized_product_job *job, const strata_run *r,
     job->scale = state.factor;
     job->bias = state.bias;
     job->offset = state.offset;
+    job->quick = state.quick;
+    job->quick_scale = state.quick_scale;
+    job->quick_bias = state.quick_scale + state.columns;
     job->to = y->data;
     job->activate = quantized_activation_of(q);
     job->scale_out = (const float *)r->weight[STRATA_QUANTIZED_SCALE_OUT].data;

@@ -10,7 +10,7 @@
 #define PLUGINS_COMMON_QUANTIZED_HOPPER_CUH
 
 #include "plugins/common/product/hopper.cuh"
-#include "plugins/common/quantized/round.cuh"
+#include "plugins/common/quantized/quick.cuh"
 
 #define QUANTIZED_LANES 16 /* columns that change places among themselves */
 #define QUANTIZED_COLUMNS                                                                \
@@ -33,6 +33,8 @@ struct quantized_product_job : product_job {
     /* Of the addend, where there is one; between: sums become bytes first, 1 signed. */
     const float *scale_addend, *scale_between;
     int32_t zero_addend, zero_between, addend_unsigned, between;
+    const struct quantized_quick *quick;
+    const float *quick_scale, *quick_bias; /* of columns */
 };
 
 /* ---- what becomes of a sum ------------------------------------------------------ */
@@ -98,26 +100,81 @@ static __device__ inline void quantized_scale(const quantized_product_job &job,
 
 /* ---- storing -------------------------------------------------------------------- */
 
-/* N values to words, `each` neighbours of which begin at column_of(e). */
-template <int N, class Column>
-static __device__ inline void
-quantized_words(const quantized_product_job &job, const quantized_rounding &rounding,
-                const float (&v)[N], const Column &column_of, uint32_t (&words)[N / 4][1])
+/* Four sums to a word, as the definition says; `addend`: theirs. */
+static __device__ inline uint32_t quantized_four(const quantized_product_job &job,
+                                                 const float *sums, int32_t column,
+                                                 uint32_t addend)
 {
-    const uint32_t flip = job.to_unsigned ? QUANTIZED_FLIP : 0;
-    int32_t x[N];
+    const quantized_rounding rounding(job.scale_out, job.zero_out,
+                                      job.to_unsigned ? 128 : 0);
+    float v[4] = {sums[0], sums[1], sums[2], sums[3]};
+    int32_t x[4];
+    quantized_scale(job, v, [&](int) { return column; });
+    if (job.addend) {
+        const uint32_t word[1] = {addend};
+        quantized_add(job, v, word);
+    }
+    quantized_activate_all(v, job.activate);
     rounding.round(v, x);
-#pragma unroll
-    for (int e = 0; e < N; e += 4)
-        words[e / 4][0] = (saturate_four(x[e], x[e + 1], x[e + 2], x[e + 3]) ^ flip) &
-                          first_bytes(job.real - column_of(e));
+    return saturate_four(x[0], x[1], x[2], x[3]) ^ (job.to_unsigned ? QUANTIZED_FLIP : 0);
 }
 
+/* N sums to words, as far as they are beyond doubt. */
+template <bool Joined, bool Between, int N, class Column>
+static __device__ inline void
+quantized_quick_words(const quantized_product_job &job, const float (&v)[N],
+                      const Column &column_of, const uint32_t (&addend)[N / 4],
+                      uint32_t (&words)[N / 4][1], bool (&doubt)[N / 4])
+{
+    const quantized_quick q = quick_load(job.quick);
+    const uint32_t flip = job.addend_unsigned ? 0 : QUANTIZED_FLIP;
+#pragma unroll
+    for (int w = 0; w < N / 4; w++) {
+        const int32_t column = column_of(w * 4);
+        doubt[w] = false;
+        words[w][0] = quick_four<Joined, Between>(
+            q, v + w * 4, __ldg((const float4 *)(job.quick_scale + column)),
+            __ldg((const float4 *)(job.quick_bias + column)), addend[w] ^ flip, doubt[w]);
+    }
+}
+
+/* N sums, four neighbours of which begin at column_of(e), to words of bytes. */
 template <int N, class Column>
 static __device__ inline void
-quantized_words(const quantized_product_job &job, const quantized_rounding &,
-                const float (&v)[N], const Column &column_of, uint32_t (&words)[N / 4][2])
+quantized_words(const quantized_product_job &job, const float (&v)[N],
+                const Column &column_of, const uint32_t (&addend)[N / 4],
+                uint32_t (&words)[N / 4][1])
 {
+    bool doubt[N / 4];
+    if (!job.addend)
+        quantized_quick_words<false, false>(job, v, column_of, addend, words, doubt);
+    else if (!job.between)
+        quantized_quick_words<true, false>(job, v, column_of, addend, words, doubt);
+    else
+        quantized_quick_words<true, true>(job, v, column_of, addend, words, doubt);
+#pragma unroll
+    for (int w = 0; w < N / 4; w++)
+        if (doubt[w])
+            words[w][0] = quantized_four(job, v + w * 4, column_of(w * 4), addend[w]);
+    if (job.real < job.n)
+#pragma unroll
+        for (int w = 0; w < N / 4; w++)
+            words[w][0] &= first_bytes(job.real - column_of(w * 4));
+}
+
+/* To halves: nothing is rounded to bytes or added. */
+template <int N, class Column>
+static __device__ inline void
+quantized_words(const quantized_product_job &job, const float (&sums)[N],
+                const Column &column_of, const uint32_t (&)[N / 4],
+                uint32_t (&words)[N / 4][2])
+{
+    float v[N];
+#pragma unroll
+    for (int e = 0; e < N; e++)
+        v[e] = sums[e];
+    quantized_scale(job, v, column_of);
+    quantized_activate_all(v, job.activate);
 #pragma unroll
     for (int e = 0; e < N; e += 2) {
         const int32_t column = column_of(e - e % 4) + e % 4;
@@ -190,13 +247,11 @@ struct quantized_panels {
     }
 
     /* The addend lies where the results will. */
-    __device__ inline void add_chunk(float (&v)[16], int i) const
+    __device__ inline void load_addend(int i, uint32_t (&words)[4]) const
     {
-        uint32_t words[4];
 #pragma unroll
         for (int w = 0; w < 4; w++)
             words[w] = load_word(place_of(i, w));
-        quantized_add(job, v, words);
     }
 
     /* Chunk i of the sums, which a thread's registers hold by constant indices only. */
@@ -229,8 +284,6 @@ struct quantized_panels {
     __device__ inline void run(const int32_t (&sum)[C::Parts][C::Columns / 8][4],
                                int32_t column, uint32_t parity, const Send &send) const
     {
-        const quantized_rounding rounding(job.scale_out, job.zero_out,
-                                          job.to_unsigned ? 128 : 0);
         if (job.addend)
             barrier_wait(memory.addend(group), parity);
         named_sync(PRODUCT_STORE + group, 128); /* the last tile has left the panels */
@@ -239,13 +292,11 @@ struct quantized_panels {
             const int32_t c = column + i % CHUNKS * PRODUCT_CHUNK + thread % 4 * 4;
             const auto column_of = [&](int e) { return c + e / 4 % 2 * QUANTIZED_LANES; };
             float v[16];
-            uint32_t words[4][WORDS];
+            uint32_t words[4][WORDS], addend[4] = {};
             begin_chunk(sum, i, c, v);
-            quantized_scale(job, v, column_of);
             if (C::Size == 1 && job.addend)
-                add_chunk(v, i);
-            quantized_activate_all(v, job.activate);
-            quantized_words(job, rounding, v, column_of, words);
+                load_addend(i, addend);
+            quantized_words(job, v, column_of, addend, words);
 #pragma unroll
             for (int w = 0; w < 4; w++)
                 store_words(place_of(i, w), words[w]);
@@ -269,11 +320,9 @@ struct quantized_panels {
                                        const int32_t *sums, int32_t step, int32_t,
                                        int32_t row, int32_t column)
     {
-        const quantized_rounding rounding(job.scale_out, job.zero_out,
-                                          job.to_unsigned ? 128 : 0);
         int32_t total[QUANTIZED_LANES] = {};
         float v[QUANTIZED_LANES];
-        uint32_t words[4][WORDS];
+        uint32_t words[4][WORDS], addend[4] = {};
         for (int32_t r = 0; r < job.split; r++)
 #pragma unroll
             for (int e = 0; e < QUANTIZED_LANES; e += 4) {
@@ -289,16 +338,16 @@ struct quantized_panels {
             v[at] = quantized_begin(total[e],
                                     job.offset ? __ldg(job.offset + column + at) : 0);
         }
-        quantized_scale(job, v, [&](int e) { return column + e; });
         if (C::Size == 1 && job.addend) {
             const uint4 x = *(const uint4 *)((const uint8_t *)job.addend +
                                              row * job.addend_row + column);
-            const uint32_t bytes[4] = {x.x, x.y, x.z, x.w};
-            quantized_add(job, v, bytes);
+            addend[0] = x.x;
+            addend[1] = x.y;
+            addend[2] = x.z;
+            addend[3] = x.w;
         }
-        quantized_activate_all(v, job.activate);
         quantized_words(
-            job, rounding, v, [&](int e) { return column + e; }, words);
+            job, v, [&](int e) { return column + e; }, addend, words);
         uint4 *to = (uint4 *)((typename C::Result *)job.to + row * job.to_row + column);
         const uint32_t *from = words[0];
 #pragma unroll

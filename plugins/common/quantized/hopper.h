@@ -46,15 +46,19 @@ struct quantized_hopper_state {
     void *weight;                 /* [column][element][channel, to whole pieces] */
     float *factor, *bias;         /* of columns, to whole tiles; 0 past the filters */
     int32_t *offset;              /* the same, or NULL where what stands for 0 is 0 */
+    struct quantized_quick *quick;
+    float *quick_scale; /* of columns, and a bias of each behind all */
+    int32_t columns;
     int32_t multiprocessors;
 };
 
 int quantized_hopper_accept(const strata_node *n, const struct quantized_shape *s,
                             int tactic);
+/* joined: of a layer that may have a second input, NULL of others. */
 int quantized_hopper_setup(const strata_node *n, const struct quantized_shape *s,
+                           const strata_quantized_convolution *joined,
                            struct quantized_hopper_state *state, int tactic);
-/* `pixels`: of this run's output. joined: of a layer that may have a second input, NULL
- * of others. */
+/* `pixels`: of this run's output. */
 int quantized_hopper_run(const strata_run *r, const strata_quantized *q,
                          const strata_quantized_convolution *joined, int64_t pixels,
                          int tactic);

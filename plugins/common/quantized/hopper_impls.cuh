@@ -32,9 +32,10 @@ static int hopper_setup_of(const strata_node *n, void *state)
 {
     quantized_shape s = {};
     const int status = hopper_shape<Layer>(n, &s);
-    return status
-               ? status
-               : quantized_hopper_setup(n, &s, (quantized_hopper_state *)state, Tactic);
+    return status ? status
+                  : quantized_hopper_setup(
+                        n, &s, Layer::joined((const typename Layer::Params *)n->params),
+                        (quantized_hopper_state *)state, Tactic);
 }
 
 template <class Layer, int Tactic>

@@ -65,11 +65,48 @@ static inline int quantized_reserve(const strata_node *n, quantized_hopper_state
         status = quantized_pack(n, column, (void **)&state->bias);
     if (status == STRATA_OK && j.zero_in != 0)
         status = quantized_pack(n, column, (void **)&state->offset);
+    if (status == STRATA_OK)
+        status = quantized_pack(n, sizeof(quantized_quick), (void **)&state->quick);
+    if (status == STRATA_OK)
+        status = quantized_pack(n, 2 * column, (void **)&state->quick_scale);
     return status;
+}
+
+/* `joined`: of a layer with a second input, or NULL. */
+static inline void quantized_pack_quick(const strata_node *n, const strata_quantized *q,
+                                        const strata_quantized_convolution *joined,
+                                        const quantized_hopper_state *state,
+                                        int32_t columns)
+{
+    const strata_tensor *w = n->weight;
+    quick_job j = {};
+    j.quick = state->quick;
+    j.scale = state->quick_scale;
+    j.bias = state->quick_scale + columns;
+    j.factor = state->factor;
+    j.bias_in = state->bias;
+    j.columns = columns;
+    j.out = (const float *)w[STRATA_QUANTIZED_SCALE_OUT].data;
+    j.activate = quantized_activation_of(q);
+    j.zero_out = (int32_t)q->zero_out;
+    j.to_unsigned = n->out[0].dtype == STRATA_UINT8;
+    if (joined) {
+        j.addend = (const float *)w[STRATA_QUANTIZED_SCALE_ADDEND].data;
+        j.zero_addend = (int32_t)joined->zero_addend;
+        j.addend_unsigned = n->in[1].dtype == STRATA_UINT8;
+    }
+    if (joined && joined->between) {
+        j.between = (const float *)w[STRATA_QUANTIZED_SCALE_BETWEEN].data;
+        j.zero_between = (int32_t)joined->zero_between;
+        j.between_unsigned = joined->between == 2;
+    }
+    if (q->to != 0) /* others are not rounded to bytes */
+        quick_kernel<<<1, CUDA_BLOCK, 0, (cudaStream_t)n->stream>>>(j);
 }
 
 /* `depth`: elements of a piece of K. */
 static inline int quantized_pack_columns(const strata_node *n, const quantized_shape &s,
+                                         const strata_quantized_convolution *joined,
                                          quantized_hopper_state *state, int64_t depth)
 {
     const strata_tensor *scale = &n->weight[STRATA_QUANTIZED_FACTORS];
@@ -84,6 +121,7 @@ static inline int quantized_pack_columns(const strata_node *n, const quantized_s
     j.filters = (int32_t)s.out_c;
     j.padded = (int32_t)((rows / QUANTIZED_COLUMNS + 1) * QUANTIZED_COLUMNS);
     j.zero_in = (int32_t)s.q->zero_in;
+    state->columns = j.padded;
     const int status = quantized_reserve(n, state, j);
     if (status != STRATA_OK)
         return status;
@@ -100,6 +138,7 @@ static inline int quantized_pack_columns(const strata_node *n, const quantized_s
     j.many = scale->count > 1;
     quantized_columns_kernel<<<layer_blocks(j.size, CUDA_BLOCK), CUDA_BLOCK, 0,
                                (cudaStream_t)n->stream>>>(j);
+    quantized_pack_quick(n, s.q, n->n_in > 1 ? joined : NULL, state, j.padded);
     const cudaError_t e = cudaGetLastError();
     return e == cudaSuccess ? STRATA_OK
                             : STRATA_FAIL(n, STRATA_EDEVICE, "packing weights: %s (%s)",

@@ -10,7 +10,8 @@
 #include "plugins/common/pointwise_walk.cuh"
 #include "plugins/common/quantized/quantize.h"
 
-/* Element::put(to, x, scale, zero, saturate) is what one element becomes. */
+/* Element::put(to, x, scale, zero, saturate) is what one element becomes, and
+ * put_all(to, x, scale, zero, saturate) what several of one scale do. */
 template <typename Element, typename To, typename From>
 struct quantize_body {
     static const int K = 3;
@@ -34,15 +35,13 @@ struct quantize_body {
     template <int M>
     __device__ void put_one_scale(const From *from, int64_t i) const
     {
-        const float factor = *scale, offset = has_zero ? *zero : 0;
-        float v[M], s[M], z[M];
+        float v[M];
+        pack<To, M> to;
 #pragma unroll
-        for (int e = 0; e < M; e++) {
+        for (int e = 0; e < M; e++)
             v[e] = (float)cast_value(from[e]);
-            s[e] = factor;
-            z[e] = offset;
-        }
-        put<M>(v, s, z, i);
+        Element::put_all(to.v, v, scale, has_zero ? *zero : 0, saturate);
+        *(pack<To, M> *)(y + i) = to;
     }
     __device__ void load(raw &v, int64_t i) const
     {
