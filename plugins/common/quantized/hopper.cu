@@ -5,6 +5,8 @@
  */
 #include "plugins/common/quantized/hopper.h"
 
+#include <string.h>
+
 #include "plugins/common/product/windows.cuh"
 #include "plugins/common/quantized/hopper_pack.cuh"
 
@@ -179,7 +181,7 @@ static bool fill(quantized_product_job *job, const strata_run *r,
     job->scale = state.factor;
     job->bias = state.bias;
     job->offset = state.offset;
-    job->quick = state.quick;
+    memcpy(&job->quick, state.quick, sizeof job->quick);
     job->quick_scale = state.quick_scale;
     job->quick_bias = state.quick_scale + state.columns;
     job->to = y->data;

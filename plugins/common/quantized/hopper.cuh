@@ -33,16 +33,50 @@ struct quantized_product_job : product_job {
     /* Of the addend, where there is one; between: sums become bytes first, 1 signed. */
     const float *scale_addend, *scale_between;
     int32_t zero_addend, zero_between, addend_unsigned, between;
-    const struct quantized_quick *quick;
+    quantized_quick quick;
     const float *quick_scale, *quick_bias; /* of columns */
 };
+
+/* What is done to the sums of a run, so that loops over them need not ask. */
+template <bool Offset_, bool Joined_, bool Between_>
+struct quantized_way {
+    static const bool Offset = Offset_, Joined = Joined_, Between = Between_;
+};
+
+template <bool Offset, bool MayJoin, class Body>
+static __device__ inline void quantized_join_way(const quantized_product_job &job,
+                                                 const Body &body)
+{
+    if constexpr (MayJoin) {
+        if (job.addend && job.between)
+            return body(quantized_way<Offset, true, true>());
+        if (job.addend)
+            return body(quantized_way<Offset, true, false>());
+    }
+    body(quantized_way<Offset, false, false>());
+}
+
+template <bool MayJoin, class Body>
+static __device__ inline void quantized_way_of(const quantized_product_job &job,
+                                               const Body &body)
+{
+    if (job.offset)
+        quantized_join_way<true, MayJoin>(job, body);
+    else
+        quantized_join_way<false, MayJoin>(job, body);
+}
 
 /* ---- what becomes of a sum ------------------------------------------------------ */
 
 /* sum + offset as a float, where the compiler leaves it; see product_begin(). */
+template <class Way>
 static __device__ inline float quantized_begin(int32_t sum, int32_t offset)
 {
     float v;
+    if (!Way::Offset) {
+        asm volatile("cvt.rn.f32.s32 %0, %1;\n" : "=f"(v) : "r"(sum));
+        return v;
+    }
     asm volatile("{\n.reg .s32 whole;\n"
                  "add.s32 whole, %1, %2;\n"
                  "cvt.rn.f32.s32 %0, whole;\n}\n"
@@ -100,14 +134,16 @@ static __device__ inline void quantized_scale(const quantized_product_job &job,
 
 /* ---- storing -------------------------------------------------------------------- */
 
-/* Four sums to a word, as the definition says; `addend`: theirs. */
-static __device__ inline uint32_t quantized_four(const quantized_product_job &job,
-                                                 const float *sums, int32_t column,
-                                                 uint32_t addend)
+/* Four sums to a word, as the definition says; `addend`: theirs. A function of its own:
+ * it is seldom called, and would make the loops that do several times as long. */
+static __device__ __noinline__ uint32_t quantized_four(const quantized_product_job *of,
+                                                       float4 sums, int32_t column,
+                                                       uint32_t addend)
 {
+    const quantized_product_job &job = *of;
     const quantized_rounding rounding(job.scale_out, job.zero_out,
                                       job.to_unsigned ? 128 : 0);
-    float v[4] = {sums[0], sums[1], sums[2], sums[3]};
+    float v[4] = {sums.x, sums.y, sums.z, sums.w};
     int32_t x[4];
     quantized_scale(job, v, [&](int) { return column; });
     if (job.addend) {
@@ -119,43 +155,32 @@ static __device__ inline uint32_t quantized_four(const quantized_product_job &jo
     return saturate_four(x[0], x[1], x[2], x[3]) ^ (job.to_unsigned ? QUANTIZED_FLIP : 0);
 }
 
-/* N sums to words, as far as they are beyond doubt. */
-template <bool Joined, bool Between, int N, class Column>
-static __device__ inline void
-quantized_quick_words(const quantized_product_job &job, const float (&v)[N],
-                      const Column &column_of, const uint32_t (&addend)[N / 4],
-                      uint32_t (&words)[N / 4][1], bool (&doubt)[N / 4])
-{
-    const quantized_quick q = quick_load(job.quick);
-    const uint32_t flip = job.addend_unsigned ? 0 : QUANTIZED_FLIP;
-#pragma unroll
-    for (int w = 0; w < N / 4; w++) {
-        const int32_t column = column_of(w * 4);
-        doubt[w] = false;
-        words[w][0] = quick_four<Joined, Between>(
-            q, v + w * 4, __ldg((const float4 *)(job.quick_scale + column)),
-            __ldg((const float4 *)(job.quick_bias + column)), addend[w] ^ flip, doubt[w]);
-    }
-}
-
-/* N sums, four neighbours of which begin at column_of(e), to words of bytes. */
-template <int N, class Column>
+/* N sums, four neighbours of which begin at column_of(e), to words of bytes; what is in
+ * doubt once more, as the definition says. */
+template <class Way, int N, class Column>
 static __device__ inline void
 quantized_words(const quantized_product_job &job, const float (&v)[N],
                 const Column &column_of, const uint32_t (&addend)[N / 4],
-                uint32_t (&words)[N / 4][1])
+                uint32_t exponent, uint32_t (&words)[N / 4][1])
 {
-    bool doubt[N / 4];
-    if (!job.addend)
-        quantized_quick_words<false, false>(job, v, column_of, addend, words, doubt);
-    else if (!job.between)
-        quantized_quick_words<true, false>(job, v, column_of, addend, words, doubt);
-    else
-        quantized_quick_words<true, true>(job, v, column_of, addend, words, doubt);
+    const uint32_t flip = job.addend_unsigned ? 0 : QUANTIZED_FLIP;
+    bool doubt[N / 4] = {}, any = false;
 #pragma unroll
-    for (int w = 0; w < N / 4; w++)
-        if (doubt[w])
-            words[w][0] = quantized_four(job, v + w * 4, column_of(w * 4), addend[w]);
+    for (int w = 0; w < N / 4; w++) {
+        const int32_t column = column_of(w * 4);
+        words[w][0] = quick_four<Way::Joined, Way::Between>(
+            job.quick, v + w * 4, __ldg((const float4 *)(job.quick_scale + column)),
+            __ldg((const float4 *)(job.quick_bias + column)), addend[w] ^ flip, exponent,
+            doubt[w]);
+        any |= doubt[w];
+    }
+    if (any)
+#pragma unroll
+        for (int w = 0; w < N / 4; w++)
+            if (doubt[w])
+                words[w][0] = quantized_four(
+                    &job, make_float4(v[w * 4], v[w * 4 + 1], v[w * 4 + 2], v[w * 4 + 3]),
+                    column_of(w * 4), addend[w]);
     if (job.real < job.n)
 #pragma unroll
         for (int w = 0; w < N / 4; w++)
@@ -163,10 +188,10 @@ quantized_words(const quantized_product_job &job, const float (&v)[N],
 }
 
 /* To halves: nothing is rounded to bytes or added. */
-template <int N, class Column>
+template <class Way, int N, class Column>
 static __device__ inline void
 quantized_words(const quantized_product_job &job, const float (&sums)[N],
-                const Column &column_of, const uint32_t (&)[N / 4],
+                const Column &column_of, const uint32_t (&)[N / 4], uint32_t,
                 uint32_t (&words)[N / 4][2])
 {
     float v[N];
@@ -215,6 +240,8 @@ struct quantized_panels {
     const int group;
     const int thread;        /* of the warpgroup */
     uint32_t first, swizzle; /* this lane's row of the first panel; of its pieces */
+    uint32_t lane;           /* bytes of this lane's four among sixteen */
+    uint32_t exponent;       /* QUICK_BYTE */
 
     __device__ inline quantized_panels(const quantized_product_job &job,
                                        const product_memory<C> &memory, int group)
@@ -225,6 +252,12 @@ struct quantized_panels {
         swizzle = C::PanelRow == 128  ? row % 8
                   : C::PanelRow == 64 ? row / 2 % 4
                                       : row / 4 % 2;
+        lane = thread % 4 * 4 * C::Size;
+        exponent = QUICK_BYTE;
+        if (C::Size == 1)
+            first += lane;
+        /* Kept: the compiler would make them anew for each chunk. */
+        asm volatile("" : "+r"(first), "+r"(swizzle), "+r"(exponent));
     }
 
     __device__ inline void fetch(int32_t) const
@@ -235,9 +268,10 @@ struct quantized_panels {
     __device__ inline uint32_t place(int i, int h) const
     {
         enum { EACH = C::Panel / PRODUCT_CHUNK };
-        const uint32_t byte =
-            (i % EACH * PRODUCT_CHUNK + h * QUANTIZED_LANES + thread % 4 * 4) * C::Size;
-        return first + i / EACH * C::PanelBytes + (byte / 16 ^ swizzle) * 16 + byte % 16;
+        const uint32_t from = (i % EACH * PRODUCT_CHUNK + h * QUANTIZED_LANES) * C::Size;
+        const uint32_t panel = first + i / EACH * C::PanelBytes;
+        return C::Size == 1 ? panel + (from / 16 ^ swizzle) * 16
+                            : panel + ((from + lane) / 16 ^ swizzle) * 16 + lane % 16;
     }
 
     /* A thread's words of chunk i: two rows by two sixteens of columns. */
@@ -254,12 +288,10 @@ struct quantized_panels {
             words[w] = load_word(place_of(i, w));
     }
 
-    /* Chunk i of the sums, which a thread's registers hold by constant indices only. */
-    __device__ inline void begin_chunk(const int32_t (&sum)[C::Parts][C::Columns / 8][4],
-                                       int i, int32_t column, float (&v)[16]) const
+    template <class Way>
+    __device__ inline void load_offsets(int32_t column, int32_t (&offset)[2][4]) const
     {
-        int32_t offset[2][4] = {};
-        if (job.offset)
+        if constexpr (Way::Offset)
 #pragma unroll
             for (int h = 0; h < 2; h++) {
                 const int4 four =
@@ -269,34 +301,40 @@ struct quantized_panels {
                 offset[h][2] = four.z;
                 offset[h][3] = four.w;
             }
+    }
+
+    /* Chunk i of the sums, which a thread's registers hold by constant indices only. */
+    template <class Way>
+    __device__ inline void begin_chunk(const int32_t (&sum)[C::Parts][C::Columns / 8][4],
+                                       int i, int32_t column, float (&v)[16]) const
+    {
+        int32_t offset[2][4] = {};
+        load_offsets<Way>(column, offset);
 #pragma unroll
         for (int k = 0; k < C::Parts * CHUNKS; k++)
             if (i == k)
 #pragma unroll
                 for (int e = 0; e < 16; e++)
-                    v[e] =
-                        quantized_begin(sum[k / CHUNKS][k % CHUNKS * 4 + e / 4 % 2 * 2 +
-                                                        e % 4 / 2][e / 8 * 2 + e % 2],
-                                        offset[e / 4 % 2][e % 4]);
+                    v[e] = quantized_begin<Way>(
+                        sum[k / CHUNKS][k % CHUNKS * 4 + e / 4 % 2 * 2 + e % 4 / 2]
+                           [e / 8 * 2 + e % 2],
+                        offset[e / 4 % 2][e % 4]);
     }
 
-    template <class Send>
-    __device__ inline void run(const int32_t (&sum)[C::Parts][C::Columns / 8][4],
-                               int32_t column, uint32_t parity, const Send &send) const
+    template <class Way, class Send>
+    __device__ inline void store_chunks(const int32_t (&sum)[C::Parts][C::Columns / 8][4],
+                                        int32_t column, const Send &send) const
     {
-        if (job.addend)
-            barrier_wait(memory.addend(group), parity);
-        named_sync(PRODUCT_STORE + group, 128); /* the last tile has left the panels */
 #pragma unroll 1
         for (int i = 0; i < C::Parts * CHUNKS; i++) {
-            const int32_t c = column + i % CHUNKS * PRODUCT_CHUNK + thread % 4 * 4;
+            const int32_t c = column + i % CHUNKS * PRODUCT_CHUNK;
             const auto column_of = [&](int e) { return c + e / 4 % 2 * QUANTIZED_LANES; };
             float v[16];
             uint32_t words[4][WORDS], addend[4] = {};
-            begin_chunk(sum, i, c, v);
-            if (C::Size == 1 && job.addend)
+            begin_chunk<Way>(sum, i, c, v);
+            if (Way::Joined)
                 load_addend(i, addend);
-            quantized_words(job, v, column_of, addend, words);
+            quantized_words<Way>(job, v, column_of, addend, exponent, words);
 #pragma unroll
             for (int w = 0; w < 4; w++)
                 store_words(place_of(i, w), words[w]);
@@ -309,20 +347,63 @@ struct quantized_panels {
                 }
             }
         }
+    }
+
+    template <class Send>
+    __device__ inline void run(const int32_t (&sum)[C::Parts][C::Columns / 8][4],
+                               int32_t column, uint32_t parity, const Send &send) const
+    {
+        if (job.addend)
+            barrier_wait(memory.addend(group), parity);
+        named_sync(PRODUCT_STORE + group, 128); /* the last tile has left the panels */
+        quantized_way_of<C::Size == 1>(job, [&](auto way) {
+            store_chunks<decltype(way)>(sum, column + thread % 4 * 4, send);
+        });
         if (thread == 0) {
             copy_group_wait_read();
             barrier_arrive(memory.stored(group));
         }
     }
 
-    /* Sixteen neighbours, whose sums by the ranks are `step` apart, to memory. */
+    /* Sixteen sums as floats and the addend's words, to memory. */
+    template <class Way>
+    static __device__ inline void store_joined(const quantized_product_job &job,
+                                               const int32_t (&total)[QUANTIZED_LANES],
+                                               int32_t row, int32_t column)
+    {
+        float v[QUANTIZED_LANES];
+        uint32_t words[4][WORDS], addend[4] = {};
+#pragma unroll
+        for (int e = 0; e < QUANTIZED_LANES; e++) {
+            const int32_t at = quantized_filter(e);
+            v[at] = quantized_begin<Way>(
+                total[e], Way::Offset ? __ldg(job.offset + column + at) : 0);
+        }
+        if (Way::Joined) {
+            const uint4 x = *(const uint4 *)((const uint8_t *)job.addend +
+                                             row * job.addend_row + column);
+            addend[0] = x.x;
+            addend[1] = x.y;
+            addend[2] = x.z;
+            addend[3] = x.w;
+        }
+        quantized_words<Way>(
+            job, v, [&](int e) { return column + e; }, addend, QUICK_BYTE, words);
+        uint4 *to = (uint4 *)((typename C::Result *)job.to + row * job.to_row + column);
+        const uint32_t *from = words[0];
+#pragma unroll
+        for (int w = 0; w < WORDS; w++)
+            if (column + w * (QUANTIZED_LANES / WORDS) < job.n)
+                to[w] = make_uint4(from[w * 4], from[w * 4 + 1], from[w * 4 + 2],
+                                   from[w * 4 + 3]);
+    }
+
+    /* Sixteen neighbours, whose sums by the ranks are `step` apart. */
     static __device__ inline void join(const quantized_product_job &job,
                                        const int32_t *sums, int32_t step, int32_t,
                                        int32_t row, int32_t column)
     {
         int32_t total[QUANTIZED_LANES] = {};
-        float v[QUANTIZED_LANES];
-        uint32_t words[4][WORDS], addend[4] = {};
         for (int32_t r = 0; r < job.split; r++)
 #pragma unroll
             for (int e = 0; e < QUANTIZED_LANES; e += 4) {
@@ -332,29 +413,8 @@ struct quantized_panels {
                 total[e + 2] += four.z;
                 total[e + 3] += four.w;
             }
-#pragma unroll
-        for (int e = 0; e < QUANTIZED_LANES; e++) {
-            const int32_t at = quantized_filter(e);
-            v[at] = quantized_begin(total[e],
-                                    job.offset ? __ldg(job.offset + column + at) : 0);
-        }
-        if (C::Size == 1 && job.addend) {
-            const uint4 x = *(const uint4 *)((const uint8_t *)job.addend +
-                                             row * job.addend_row + column);
-            addend[0] = x.x;
-            addend[1] = x.y;
-            addend[2] = x.z;
-            addend[3] = x.w;
-        }
-        quantized_words(
-            job, v, [&](int e) { return column + e; }, addend, words);
-        uint4 *to = (uint4 *)((typename C::Result *)job.to + row * job.to_row + column);
-        const uint32_t *from = words[0];
-#pragma unroll
-        for (int w = 0; w < WORDS; w++)
-            if (column + w * (QUANTIZED_LANES / WORDS) < job.n)
-                to[w] = make_uint4(from[w * 4], from[w * 4 + 1], from[w * 4 + 2],
-                                   from[w * 4 + 3]);
+        quantized_way_of<C::Size == 1>(
+            job, [&](auto way) { store_joined<decltype(way)>(job, total, row, column); });
     }
 };
 

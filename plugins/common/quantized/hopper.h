@@ -46,8 +46,8 @@ struct quantized_hopper_state {
     void *weight;                 /* [column][element][channel, to whole pieces] */
     float *factor, *bias;         /* of columns, to whole tiles; 0 past the filters */
     int32_t *offset;              /* the same, or NULL where what stands for 0 is 0 */
-    struct quantized_quick *quick;
-    float *quick_scale; /* of columns, and a bias of each behind all */
+    float *quick_scale; /* of columns, and a bias of each behind all (quick.cuh) */
+    float quick[9];     /* a quantized_quick */
     int32_t columns;
     int32_t multiprocessors;
 };

@@ -66,21 +66,22 @@ static inline int quantized_reserve(const strata_node *n, quantized_hopper_state
     if (status == STRATA_OK && j.zero_in != 0)
         status = quantized_pack(n, column, (void **)&state->offset);
     if (status == STRATA_OK)
-        status = quantized_pack(n, sizeof(quantized_quick), (void **)&state->quick);
-    if (status == STRATA_OK)
-        status = quantized_pack(n, 2 * column, (void **)&state->quick_scale);
+        status = quantized_pack(n, 2 * column + sizeof(quantized_quick),
+                                (void **)&state->quick_scale);
     return status;
 }
 
 /* `joined`: of a layer with a second input, or NULL. */
-static inline void quantized_pack_quick(const strata_node *n, const strata_quantized *q,
-                                        const strata_quantized_convolution *joined,
-                                        const quantized_hopper_state *state,
-                                        int32_t columns)
+static inline cudaError_t quantized_pack_quick(const strata_node *n,
+                                               const strata_quantized *q,
+                                               const strata_quantized_convolution *joined,
+                                               quantized_hopper_state *state,
+                                               int32_t columns)
 {
     const strata_tensor *w = n->weight;
     quick_job j = {};
-    j.quick = state->quick;
+    static_assert(sizeof state->quick == sizeof *j.quick, "a quantized_quick");
+    j.quick = (quantized_quick *)(state->quick_scale + 2 * columns);
     j.scale = state->quick_scale;
     j.bias = state->quick_scale + columns;
     j.factor = state->factor;
@@ -100,8 +101,14 @@ static inline void quantized_pack_quick(const strata_node *n, const strata_quant
         j.zero_between = (int32_t)joined->zero_between;
         j.between_unsigned = joined->between == 2;
     }
-    if (q->to != 0) /* others are not rounded to bytes */
-        quick_kernel<<<1, CUDA_BLOCK, 0, (cudaStream_t)n->stream>>>(j);
+    if (q->to == 0) /* others are not rounded to bytes */
+        return cudaGetLastError();
+    quick_kernel<<<1, CUDA_BLOCK, 0, (cudaStream_t)n->stream>>>(j);
+    cudaError_t e = cudaGetLastError();
+    if (e == cudaSuccess) /* runs hand it to kernels as a constant */
+        e = cudaMemcpyAsync(state->quick, j.quick, sizeof state->quick,
+                            cudaMemcpyDeviceToHost, (cudaStream_t)n->stream);
+    return e == cudaSuccess ? cudaStreamSynchronize((cudaStream_t)n->stream) : e;
 }
 
 /* `depth`: elements of a piece of K. */
@@ -138,8 +145,8 @@ static inline int quantized_pack_columns(const strata_node *n, const quantized_s
     j.many = scale->count > 1;
     quantized_columns_kernel<<<layer_blocks(j.size, CUDA_BLOCK), CUDA_BLOCK, 0,
                                (cudaStream_t)n->stream>>>(j);
-    quantized_pack_quick(n, s.q, n->n_in > 1 ? joined : NULL, state, j.padded);
-    const cudaError_t e = cudaGetLastError();
+    const cudaError_t e =
+        quantized_pack_quick(n, s.q, n->n_in > 1 ? joined : NULL, state, j.padded);
     return e == cudaSuccess ? STRATA_OK
                             : STRATA_FAIL(n, STRATA_EDEVICE, "packing weights: %s (%s)",
                                           cudaGetErrorString(e), cudaGetErrorName(e));

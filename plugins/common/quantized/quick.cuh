@@ -22,7 +22,7 @@
 struct quick_level {
     float range; /* steps from the lowest byte to the highest */
     float byte;  /* QUICK_WHOLE and the lowest byte, by its low bits */
-    float error; /* steps */
+    float sure;  /* steps from a whole number within which it is that one */
 };
 
 struct quantized_quick {
@@ -31,7 +31,6 @@ struct quantized_quick {
      * `between`, and what both leave of 0. */
     float addend, carried, base;
     quick_level between;
-    float unused[3]; /* to three pieces of 16 bytes */
 };
 
 /* ---- of a layer, at its setup ------------------------------------------------------ */
@@ -73,10 +72,10 @@ quick_level_set(quick_level *level, int32_t zero, int32_t is_unsigned, float sca
     return b;
 }
 
-/* Every rounding is of at most 2^-24 of what it rounds: up to eight of them. */
-static __device__ inline float quick_error(double magnitude)
+/* `rounded`: what all roundings on the way are of, in steps, each to 2^-24 of it. */
+static __device__ inline float quick_error(double rounded)
 {
-    const double error = 8 * 0x1p-24 * magnitude;
+    const double error = 0x1p-24 * rounded;
     return error < QUICK_MOST_ERROR ? (float)error : 1;
 }
 
@@ -85,16 +84,20 @@ static __device__ inline double quick_most(const quick_bounds &b)
     return fmax(fabs(b.low), fabs(b.high)) + 1;
 }
 
-/* Columns k = first, first + by ... of one level; returns the greatest error. `addend`:
- * what an addend may add, in steps; `base`: what it leaves of 0. */
+/* A thread's columns of one level; returns the greatest error. `addend`: what an addend
+ * may add, in steps; `base`: what it leaves of 0. Rounded are the definition's product,
+ * sum and quotient, and of an addend product and sum; here scale, bias and part, and of
+ * an addend its own and the sum with the bias. */
 static __device__ inline float quick_columns(const quick_job &j, const quick_level &level,
                                              const quick_bounds &b, double step,
                                              double addend, double base)
 {
+    const double most = quick_most(b), from = fabs(b.low) + fabs(base);
+    const double fixed = addend > 0 ? 5 * most + 6 * addend + 2 * from : 4 * most + from;
     float worst = 0;
     for (int32_t k = (int32_t)threadIdx.x; k < j.columns; k += (int32_t)blockDim.x) {
         const double bias = j.bias_in[k] / step;
-        const float error = quick_error(quick_most(b) + 2 * fabs(bias) + addend);
+        const float error = quick_error(fixed + 4 * fabs(bias) + level.range / 2);
         const float scale = (float)(j.factor[k] / (step * level.range));
         j.scale[k] = scale;
         j.bias[k] = (float)((bias + base - b.low) / level.range);
@@ -127,18 +130,18 @@ static __global__ void quick_kernel(quick_job j)
     atomicMax(&worst, __float_as_int(fit ? error : 1));
     __syncthreads();
     q.addend = (float)(addend / (out * q.out.range));
-    q.out.error = __int_as_float(worst);
+    q.out.sure = 0.5f - __int_as_float(worst);
     if (j.between) {
-        q.between.error = q.out.error;
+        q.between.sure = q.out.sure;
         q.carried = (float)(between / (out * q.out.range));
         q.base = (float)(((inner.low * between + lowest_addend * addend) / out - b.low) /
                          q.out.range);
-        q.out.error =
-            quick_error(quick_most(b) + most_addend + quick_most(inner) * between / out);
+        q.out.sure = 0.5f - quick_error(4 * quick_most(b) + 5 * most_addend +
+                                        5 * 256 * between / out + q.out.range / 2);
     }
-    if (!(q.out.error < 1)) { /* all is in doubt, whatever numbers there are */
+    if (!(q.out.sure > 0)) { /* all is in doubt, whatever numbers there are */
         q = {};
-        q.out.error = 1;
+        q.out.sure = -1;
     }
     if (threadIdx.x == 0)
         *j.quick = q;
@@ -153,10 +156,11 @@ static __device__ inline float multiply_add_cut(float a, float b, float c)
     return d;
 }
 
-/* Byte e of a word, as if unsigned, where the word's sign bits are flipped. */
-static __device__ inline float quick_byte(uint32_t word, int e)
+/* Byte e of a word, as if unsigned, where the word's sign bits are flipped. `exponent`:
+ * QUICK_BYTE, in a register. */
+static __device__ inline float quick_byte(uint32_t word, int e, uint32_t exponent)
 {
-    return __fadd_rn(__uint_as_float(__byte_perm(word, QUICK_BYTE, 0x7650 + e)),
+    return __fadd_rn(__uint_as_float(__byte_perm(word, exponent, 0x7650 + e)),
                      -__uint_as_float(QUICK_BYTE));
 }
 
@@ -166,28 +170,15 @@ static __device__ inline float quick_steps(const quick_level &level, float part,
 {
     *byte = fmaf(part, level.range, level.byte);
     const float steps = __fadd_rn(*byte, -level.byte);
-    doubt |= fabsf(fmaf(part, level.range, -steps)) > 0.5f - level.error;
+    doubt |= fabsf(fmaf(part, level.range, -steps)) > level.sure;
     return steps;
-}
-
-/* Loaded where it stands: values that are kept would take registers of the sums'. */
-static __device__ inline quantized_quick quick_load(const quantized_quick *from)
-{
-    quantized_quick q;
-    float4 *to = (float4 *)&q;
-#pragma unroll
-    for (int i = 0; i < (int)(sizeof q / sizeof *to); i++)
-        asm volatile("ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];\n"
-                     : "=f"(to[i].x), "=f"(to[i].y), "=f"(to[i].z), "=f"(to[i].w)
-                     : "l"((const float4 *)from + i));
-    return q;
 }
 
 /* Four sums of neighbouring columns to a word; `addend`: theirs, sign bits flipped. */
 template <bool Joined, bool Between>
-static __device__ inline uint32_t quick_four(const quantized_quick &q, const float *v,
-                                             const float4 &scale, const float4 &bias,
-                                             uint32_t addend, bool &doubt)
+static __device__ inline uint32_t
+quick_four(const quantized_quick &q, const float *v, const float4 &scale,
+           const float4 &bias, uint32_t addend, uint32_t exponent, bool &doubt)
 {
     const float f[4] = {scale.x, scale.y, scale.z, scale.w};
     const float b[4] = {bias.x, bias.y, bias.z, bias.w};
@@ -202,7 +193,7 @@ static __device__ inline uint32_t quick_four(const quantized_quick &q, const flo
             from = q.base;
         }
         if (Joined)
-            from = fmaf(quick_byte(addend, e), q.addend, from);
+            from = fmaf(quick_byte(addend, e, exponent), q.addend, from);
         quick_steps(q.out, multiply_add_cut(x, factor, from), &byte[e], doubt);
     }
     return __byte_perm(
