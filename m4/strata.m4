@@ -118,24 +118,28 @@ AC_DEFUN([STRATA_CUDA], [
   AC_ARG_WITH([cuda-arch],
     [AS_HELP_STRING([--with-cuda-arch=LIST],
       [GPU architectures to compile for, the last as PTX too (default:
-       80,86,89,90,100,120; one is quick to build)])], [],
+       80,86,89,90,100,120; one is quick to build, 90-virtual quicker: PTX alone,
+       which the driver compiles)])], [],
     [with_cuda_arch=80,86,89,90,100,120])
   # nvcc makes the same of 8.9's PTX as of 8.0's, and of 12.0's as of 10.0's, and writing
   # PTX takes long: these share it (docs/log/build-times.md).
   NVCC_ARCH_FLAGS=
   strata_archs=`echo "$with_cuda_arch" | tr ',' ' '`
   for strata_arch in $strata_archs; do
-    AS_CASE([$strata_arch],
-      [@<:@0-9@:>@@<:@0-9@:>@*], [strata_ptx=$strata_arch],
-      [AC_MSG_ERROR([--with-cuda-arch=$with_cuda_arch: write numbers, as 80,90])])
+    strata_ptx=${strata_arch%-virtual} strata_code=sm_$strata_arch
+    AS_CASE([$strata_ptx],
+      [@<:@0-9@:>@@<:@0-9@:>@|@<:@0-9@:>@@<:@0-9@:>@@<:@0-9@:>@], [],
+      [AC_MSG_ERROR([--with-cuda-arch=$with_cuda_arch: write numbers, as 80,90, or 90-virtual])])
+    AS_CASE([$strata_arch], [*-virtual], [strata_code=compute_$strata_ptx])
     AS_CASE(["$strata_arch of $strata_archs "],
       ["89 of "*80" "*], [strata_ptx=80],
       ["120 of "*100" "*], [strata_ptx=100])
-    strata_flag="-gencode=arch=compute_$strata_ptx,code=sm_$strata_arch"
+    strata_flag="-gencode=arch=compute_$strata_ptx,code=$strata_code"
     NVCC_ARCH_FLAGS="$NVCC_ARCH_FLAGS $strata_flag"
   done
   strata_flag="-gencode=arch=compute_$strata_ptx,code=compute_$strata_ptx"
-  NVCC_ARCH_FLAGS="$NVCC_ARCH_FLAGS $strata_flag"
+  AS_CASE([$strata_arch], [*-virtual], [],
+    [NVCC_ARCH_FLAGS="$NVCC_ARCH_FLAGS $strata_flag"])
   # Code for several architectures is large: a third of it, where nvcc can pack it tighter.
   AS_CASE([$with_cuda_arch], [*[[\ ,]]*],
     [AS_IF([$NVCC --help 2>/dev/null | grep -e --compress-mode >/dev/null],
