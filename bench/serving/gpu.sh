@@ -3,7 +3,8 @@
 # The figures of docs/triton.md, as a table of what is asked and what is found.
 #   bench/serving/gpu.sh BUILD TRITON [OPTION...]
 # BUILD is a build (with CUDA and a GPU here, else --device host) after `make bench` and
-# `make check TESTS=`; TRITON a folder of scripts/triton.sh; options are acceptance.py's.
+# `make tests/cuda_faulty.la`; TRITON a folder of scripts/triton.sh; options are
+# acceptance.py's.
 set -eu
 here=$(cd "$(dirname "$0")/../.." && pwd)
 build=$(cd "${1:?BUILD is missing}" && pwd)
