@@ -18,9 +18,25 @@ BENCHMARKS = \
 CUDNN_BENCHMARKS =
 EXTRA_PROGRAMS += $(BENCHMARKS)
 CLEANFILES += $(BENCHMARKS)
-EXTRA_DIST += bench/serving/gpu.sh bench/serving/load.py
+EXTRA_DIST += bench/serving/acceptance.py bench/serving/gpu.sh \
+	bench/serving/server.py
 bench_serving_batcher_SOURCES = bench/serving/batcher.c
 bench_serving_batcher_LDADD = libstrata.la $(PTHREAD_LIBS)
+# Preloaded into a server that is measured.
+EXTRA_LTLIBRARIES += bench/serving/copy_count.la
+bench_serving_copy_count_la_SOURCES = bench/serving/copy_count.c
+bench_serving_copy_count_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
+	-rpath $(abs_builddir)/bench/serving/.libs
+bench_serving_copy_count_la_LIBADD = $(DL_LIBS) $(PTHREAD_LIBS)
+# The backend's files with the tests' stand-in for the server.
+if ENABLE_TRITON
+if HAVE_CRITERION
+BENCHMARKS += bench/serving/backend_time
+bench_serving_backend_time_SOURCES = bench/serving/backend_time.c $(SERVING_TEST_FILES)
+bench_serving_backend_time_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+bench_serving_backend_time_LDADD = libstrata-internal.la $(JANSSON_LIBS) $(CRITERION_LIBS)
+endif
+endif
 EXTRA_DIST += \
 	bench/cuda/cudnn_tactics.c \
 	bench/sequences/bert.py \
@@ -90,4 +106,4 @@ endif
 
 .PHONY: bench
 bench: config.h
-	$(MAKE) $(AM_MAKEFLAGS) all-am $(BENCHMARKS)
+	$(MAKE) $(AM_MAKEFLAGS) all-am $(BENCHMARKS) bench/serving/copy_count.la

@@ -99,6 +99,8 @@ struct device_ops {
     void *(*event_native)(const strata_event *e);
     /* Memory of the host that copies fastest to and from the device. */
     strata_allocator (*host_memory)(struct device *d);
+    /* Whether memory of the host is such; NULL where copies are as fast from any. */
+    bool (*is_pinned)(struct device *d, const void *data);
     /* Bytes of device memory that are free; 0 if unknown. */
     uint64_t (*free_bytes)(struct device *d);
     /* STRATA_OK, or STRATA_EDEVICELOST with the reason, at once. */
@@ -118,7 +120,8 @@ struct device_ops {
     int (*graph_launch)(strata_stream *s, void *graph, strata_error *err);
     void (*graph_destroy)(struct device *d, void *graph);
     const struct device_checks *checks; /* NULL where streams are the core's own */
-    /* Named ranges of the calling thread, for the device's tools: NULL where it has none. */
+    /* Named ranges of the calling thread, for the device's tools: NULL where it has none.
+     */
     void (*range_begin)(const char *name);
     void (*range_end)(void);
 };

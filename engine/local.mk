@@ -7,6 +7,8 @@ ENGINE_SOURCES = \
 	engine/batcher/request.c \
 	engine/batcher/run.c \
 	engine/batcher/worker.c \
+	engine/carriers.c \
+	engine/carriers.h \
 	engine/context/bind.c \
 	engine/context/check.c \
 	engine/context/check.h \

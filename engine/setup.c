@@ -227,7 +227,7 @@ int engine_setup_parts(strata_engine *e, strata_error *err)
     if (!e->parts)
         return STRATA_ENOMEM;
     engine_find_lenders(e);
-    staging_open(&s.staging, e->handle);
+    staging_open(&s.staging, e->handle, e->handle->stream);
     for (; s.end < n_nodes && status == STRATA_OK; s.end++) {
         if (s.dense > MOST_DENSE || e->lender) /* whose packs are compared one by one */
             status = settle(&s, err);

@@ -1,25 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The way of host memory to a device: by pieces through a few that are pinned, so that
- * some are on their way while the next is filled.
+ * some are on their way while others are filled, by several threads.
  */
 #ifndef ENGINE_STAGING_H
 #define ENGINE_STAGING_H
 
-#include "core/handle.h"
+#include <pthread.h>
 
-/* Few bytes: pinning and unpinning them takes half a millisecond a MiB. */
-enum { STAGING_SLOTS = 4, STAGING_PIECE = 512 << 10 };
+#include "core/handle.h"
+#include "engine/carriers.h"
+
+/* Few bytes: pinning and unpinning them takes half a millisecond a MiB. Each thread that
+ * fills has two. */
+enum { STAGING_SLOTS = 2 * (CARRIERS_MOST + 1), STAGING_PIECE = 256 << 10 };
 
 struct staging {
+    struct carriers_job job; /* what is sent now */
     strata_handle *handle;
+    strata_stream *stream;
     char *pinned; /* of all slots; NULL until something is sent */
     strata_event *sent[STAGING_SLOTS];
-    size_t n_sent; /* pieces so far */
+    bool used[STAGING_SLOTS];
+    bool turn[CARRIERS_MOST + 1]; /* of each thread's two */
+    pthread_mutex_t lock;         /* of what follows, and of the stream meanwhile */
+    char *dst;
+    const char *src;
+    size_t bytes, at; /* pieces before `at` are taken */
+    strata_error *err;
+    int status;
 };
 
-void staging_open(struct staging *s, strata_handle *handle);
-/* Put on the handle's stream; src is the caller's again on return. */
+/* To be closed also if nothing is sent. */
+void staging_open(struct staging *s, strata_handle *handle, strata_stream *stream);
+/* Put on the stream; src is the caller's again on return. */
 int staging_send(struct staging *s, void *dst, const void *src, size_t bytes,
                  strata_error *err);
 /* Until all that is on the stream is done. */

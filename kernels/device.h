@@ -66,6 +66,7 @@ int cuda_memory_open(struct cuda_device *d, strata_error *err);
 void cuda_memory_close(struct cuda_device *d);
 strata_allocator cuda_memory(struct device *d);
 strata_allocator cuda_host_memory(struct device *d);
+bool cuda_is_pinned(struct device *d, const void *data);
 uint64_t cuda_free_bytes(struct device *d);
 
 /* ---- stream.c, event.c, graph.c: rows of the table of operations
@@ -105,7 +106,8 @@ int cuda_capture_end(strata_stream *s, void **graph, strata_error *err);
 int cuda_graph_launch(strata_stream *s, void *graph, strata_error *err);
 void cuda_graph_destroy(struct device *d, void *graph);
 
-/* ---- range.c: where the toolkit came with NVTX -------------------------------------- */
+/* ---- range.c: where the toolkit came with NVTX --------------------------------------
+ */
 
 #if __has_include(<nvtx3/nvToolsExt.h>)
 void cuda_range_begin(const char *name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Device memory from a pool that keeps some of what is freed, and pinned host memory. Blocks are
- * freed by the host: whoever frees one has waited for the work that used it.
+ * Device memory from a pool that keeps some of what is freed, and pinned host memory.
+ * Blocks are freed by the host: whoever frees one has waited for the work that used it.
  */
 #include "kernels/device.h"
 
@@ -99,6 +99,15 @@ static void pinned_free(void *user, void *ptr, size_t bytes)
 strata_allocator cuda_host_memory(struct device *d)
 {
     return (strata_allocator){.alloc = pinned_alloc, .free = pinned_free, .user = d};
+}
+
+/* Or registered by the application, or managed: the driver copies it without a stop. */
+bool cuda_is_pinned(struct device *d, const void *data)
+{
+    struct cudaPointerAttributes found = {.type = cudaMemoryTypeUnregistered};
+    return cuda_enter(cuda_device(d), NULL) == STRATA_OK &&
+           cudaPointerGetAttributes(&found, data) == cudaSuccess &&
+           found.type != cudaMemoryTypeUnregistered;
 }
 
 uint64_t cuda_free_bytes(struct device *d)

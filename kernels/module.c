@@ -99,6 +99,7 @@ static const struct device_ops ops = {
     .event_wrap = cuda_event_wrap,
     .event_native = cuda_event_native,
     .host_memory = cuda_host_memory,
+    .is_pinned = cuda_is_pinned,
     .free_bytes = cuda_free_bytes,
     .check = cuda_check,
     .reformat_rows = reformat_cuda_rows,

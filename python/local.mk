@@ -23,7 +23,7 @@ PYTHON_PACKAGE = python/package/strata
 PYTHON_LIB = $(patsubst $(prefix)/%,%,$(libdir))
 
 if HAVE_PYTHON
-EXTRA_LTLIBRARIES = python/libstrata-python.la python/libstrata-python-check.la
+EXTRA_LTLIBRARIES += python/libstrata-python.la python/libstrata-python-check.la
 python_libstrata_python_la_SOURCES = $(PYTHON_SOURCES)
 python_libstrata_python_la_CPPFLAGS = -D_GNU_SOURCE -I$(top_srcdir)/include \
 	-I$(top_srcdir) $(PYTHON_CPPFLAGS)

@@ -1,17 +1,23 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A Triton server and its Python clients of PyPI's packages, as scripts/triton.txt pins
-# them, and digits served by it. x86-64 and Python 3.11 alone; no container, no GPU needed.
-#   scripts/triton.sh FOLDER          install there (100 MB to fetch, 400 MB on disk)
+# A Triton server, its Python clients and its load generator of PyPI's packages, as
+# scripts/triton.txt and triton-load.txt pin them, and digits served by it. x86-64 and
+# Python 3.11 alone; no container, no GPU needed.
+#   scripts/triton.sh FOLDER          install there (115 MB to fetch, 450 MB on disk)
 #   scripts/triton.sh FOLDER BUILD    and serve the digits with the backend of that build
 # Safe to repeat. Nothing outside of FOLDER is changed.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
-pins=$here/scripts/triton.txt
+pins=$here/scripts/triton.txt load=$here/scripts/triton-load.txt
 folder=${1:?FOLDER is missing}
 
+fetch() {
+    "$folder/bin/pip" install --quiet --disable-pip-version-check --no-cache-dir --no-deps \
+        --require-hashes --only-binary :all: "$@"
+}
+
 install_server() {
-    if cmp -s "$pins" "$folder/pins"; then
+    if cat "$pins" "$load" | cmp -s - "$folder/pins"; then
         return
     fi
     if [ "$(uname -m)" != x86_64 ]; then
@@ -27,15 +33,16 @@ install_server() {
         echo "triton.sh: $folder holds something else; name an empty folder" >&2
         exit 1
     fi
-    echo "triton.sh: a Triton server into $folder (100 MB to fetch)"
+    echo "triton.sh: a Triton server into $folder (115 MB to fetch)"
     rm -rf "$folder"
     mkdir -p "$folder"
     : >"$folder/unfinished"
     python3 -m venv "$folder"
-    "$folder/bin/pip" install --quiet --disable-pip-version-check --no-cache-dir --no-deps \
-        --require-hashes --only-binary :all: -r "$pins"
+    fetch -r "$pins"
+    fetch --target "$folder/perf" -r "$load"
+    chmod +x "$folder/perf/bin/perf_analyzer"
     rm "$folder/unfinished"
-    cp "$pins" "$folder/pins"
+    cat "$pins" "$load" >"$folder/pins"
 }
 
 server_of() {

@@ -40,6 +40,7 @@ int parts_open(struct parts_room *room, strata_context *c, int64_t most,
     int status = STRATA_OK;
     room->context = c;
     room->most = most;
+    staging_open(&room->staging, c->handle, c->stream);
     room->ports = zalloc(n, sizeof *room->ports, "parts of runs", err);
     room->before = zalloc(n, sizeof *room->before, "parts of runs", err);
     room->list = zalloc((size_t)most, 2 * sizeof *room->list, "parts of runs", err);
@@ -59,6 +60,7 @@ void parts_close(struct parts_room *room)
     const strata_context *c = room->context; /* NULL: it was not opened */
     if (c)
         strata_stream_synchronize(c->stream, NULL); /* a copy that failed may go on */
+    staging_close(&room->staging);
     for (size_t i = 0; room->ports && i < c->execution->n_bindings; i++)
         strata_host_free(c->handle, room->ports[i].staged, 2 * room->ports[i].bytes);
     free(room->ports);
@@ -117,13 +119,25 @@ static void count(strata_context *c, bool in, const strata_memory *m, uint64_t b
         calls->cross_device += bytes;
 }
 
+/* Large inputs in memory that the driver would copy by one thread. */
+static bool is_sent(struct device *d, bool in, const char *from, size_t bytes, int kind)
+{
+    return in && kind == STRATA_MEMORY_HOST && bytes > PARTS_SMALL && d->ops->is_pinned &&
+           !d->ops->is_pinned(d, from);
+}
+
 /* On the stream; on the host at once, where nothing is under way. */
-static int copy(strata_context *c, bool in, char *data, char *theirs, size_t bytes,
+static int copy(struct parts_room *room, bool in, char *data, char *theirs, size_t bytes,
                 int kind, strata_error *err)
 {
+    strata_context *c = room->context;
     void *to = in ? data : theirs;
     const void *from = in ? theirs : data;
     enum device_copy way = in ? COPY_TO_DEVICE : COPY_FROM_DEVICE;
+    if (is_sent(c->handle->device, in, from, bytes, kind)) {
+        room->staging.stream = c->stream;
+        return staging_send(&room->staging, to, from, bytes, err);
+    }
     if (!parts_on_host(c))
         return c->handle->device->ops->copy(
             c->stream, to, from, bytes,
@@ -183,13 +197,14 @@ static int copy_staged(struct parts_room *room, const struct parts_run *run, siz
     if (in)
         move_staged(room, run, index);
     count(c, in, &host, bytes);
-    return copy(c, in, data, staged_at(room, run, index), bytes, host.kind, err);
+    return copy(room, in, data, staged_at(room, run, index), bytes, host.kind, err);
 }
 
 /* A part's pieces, one behind the other. */
-static int copy_part(strata_context *c, const strata_part *p, size_t index, char *data,
-                     strata_error *err)
+static int copy_part(struct parts_room *room, const strata_part *p, size_t index,
+                     char *data, strata_error *err)
 {
+    strata_context *c = room->context;
     const bool in = index < c->execution->n_inputs;
     int status = STRATA_OK;
     uint32_t n;
@@ -197,7 +212,7 @@ static int copy_part(strata_context *c, const strata_part *p, size_t index, char
     for (; n > 0 && status == STRATA_OK; n--, m++) {
         const uint64_t bytes = in ? m->bytes : parts_bytes(c, index, p->rows);
         count(c, in, m, bytes);
-        status = copy(c, in, data, m->data, bytes, m->kind, err);
+        status = copy(room, in, data, m->data, bytes, m->kind, err);
         data += bytes;
     }
     return status;
@@ -213,7 +228,7 @@ int parts_copy(struct parts_room *room, const struct parts_run *run, size_t inde
     if (data && is_staged(room, run, index))
         return copy_staged(room, run, index, data, err);
     for (size_t i = 0; i < run->n && status == STRATA_OK; i++) {
-        status = copy_part(c, run->parts[i], index, data, err);
+        status = copy_part(room, run->parts[i], index, data, err);
         data += rows ? parts_bytes(c, index, run->parts[i]->rows) : 0;
     }
     return status;

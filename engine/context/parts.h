@@ -10,6 +10,7 @@
 #include <strata/parts.h>
 
 #include "engine/context/context.h"
+#include "engine/staging.h"
 
 /* Bytes that the host moves in about the time of one copy on a device; and on the host in
  * that of giving all tensors new addresses. */
@@ -26,7 +27,8 @@ struct parts_port {
 struct parts_room {
     strata_context *context;
     struct parts_port *ports;
-    void **before; /* what the application had bound, during a run */
+    struct staging staging; /* of what is larger, and not pinned */
+    void **before;          /* what the application had bound, during a run */
     size_t last_slot;
     strata_part **list; /* of a run's parts, `most`: for two runs */
     int64_t most;

@@ -22,7 +22,8 @@ serving_triton_libtriton_strata_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-versio
 serving_triton_libtriton_strata_la_LIBADD = $(JANSSON_LIBS) $(PTHREAD_LIBS)
 serving_triton_libtriton_strata_la_DEPENDENCIES = libstrata.la
 endif
-EXTRA_DIST += serving/README.md serving/triton/abi_check.cc scripts/triton.sh scripts/triton.txt
+EXTRA_DIST += serving/README.md serving/triton/abi_check.cc \
+	scripts/triton.sh scripts/triton.txt scripts/triton-load.txt
 nobase_dist_doc_DATA += serving/haproxy.cfg serving/k8s.yaml
 
 # make check-triton-abi TRITON_HEADERS=FOLDER, which holds triton/core/*.h of a server.

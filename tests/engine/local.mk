@@ -18,6 +18,7 @@ CRITERION_TESTS += \
 	tests/engine/save \
 	tests/engine/sizes/shapes \
 	tests/engine/sizes/versions \
+	tests/engine/devices/staging \
 	tests/engine/state \
 	tests/engine/teams \
 	tests/engine/threads

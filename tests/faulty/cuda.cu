@@ -133,6 +133,23 @@ static int wild_pointer(const strata_run *r)
     return launch(r, j, j.stream);
 }
 
+/* An illegal address, where the first element is no number: a request that loses the
+ * device, of a network that has been prepared well. */
+static __global__ void twice_unless_poisoned(float *y, const float *x, int64_t n)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    float *to = isnan(*x) ? (float *)(uintptr_t)64 : y;
+    if (i < n)
+        to[i] = 2 * x[i];
+}
+
+static int poisoned(const strata_run *r)
+{
+    const job j = job_of(r);
+    twice_unless_poisoned<<<j.blocks, 256, 0, j.stream>>>(j.y, j.x, j.n);
+    return STRATA_OK;
+}
+
 static int other_stream(const strata_run *r)
 {
     const job j = job_of(r);
@@ -416,6 +433,7 @@ PLAIN(layer_workspace_overrun, "WorkspaceOverrun", workspace_overrun,
       .workspace = workspace)
 PLAIN(layer_stale_workspace, "StaleWorkspace", stale_workspace, .workspace = workspace)
 PLAIN(layer_wild_pointer, "WildPointer", wild_pointer)
+PLAIN(layer_poisoned, "Poisoned", poisoned)
 LAYER(layer_pad_dirty, "PadDirty", 0, vectors, pad_dirty)
 LAYER(layer_pad_read, "PadRead", STRATA_PAD_IGNORED, vectors, pad_read)
 LAYER(layer_ignores_strides, "IgnoresStrides", STRIDED, linear, good)
@@ -446,6 +464,7 @@ static const strata_layer *const layers[] = {
     &layer_workspace_overrun,
     &layer_stale_workspace,
     &layer_wild_pointer,
+    &layer_poisoned,
     &layer_pad_dirty,
     &layer_pad_read,
     &layer_ignores_strides,
@@ -460,6 +479,6 @@ STRATA_MODULE("org.faulty", "1.0.0",
               "Good,DefaultStream,Allocates,Synchronises,SynchronisesDevice,"
               "WaitsForEvent,Copies,CopiesToHost,Sets,BadLaunch,OtherStream,KeepsStream,"
               "OneTooMany,OneTooFew,ReadsPast,ModifiesInput,WorkspaceOverrun,"
-              "StaleWorkspace,WildPointer,PadDirty,PadRead,IgnoresStrides,Channel17,"
-              "Batch3,Nondeterministic,SharesBuffer,KeepsPointer,Leaks",
+              "StaleWorkspace,WildPointer,Poisoned,PadDirty,PadRead,IgnoresStrides,"
+              "Channel17,Batch3,Nondeterministic,SharesBuffer,KeepsPointer,Leaks",
               layers)

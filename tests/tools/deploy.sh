@@ -32,7 +32,8 @@ result $? 'the labels are the network'"'"'s'
 echo '# mine' >>models/digits/config.pbtxt
 expect 0 'config.pbtxt was there and is left' 'the next is version 2, and keeps the config' \
     $strata deploy net.engine -o models
-grep -q '^# mine' models/digits/config.pbtxt && [ -e models/digits/2/model.engine ]
+! grep -q 'would have' "$log" && grep -q '^# mine' models/digits/config.pbtxt &&
+    [ -e models/digits/2/model.engine ]
 result $? 'an edited config is left'
 expect 0 '^digits/3/' '--force' $strata deploy net.engine -o models --force
 ! grep -q '^# mine' models/digits/config.pbtxt
@@ -58,6 +59,8 @@ expect 0 '^single/7/' 'a name and a version' \
 grep -qx 'max_batch_size: 1' models/single/config.pbtxt &&
     ! grep -q 'dynamic_batching\|output' models/single/config.pbtxt
 result $? 'one row is not batched'
+expect 0 '^max_batch_size: 1$' 'what an older config lacks of the new engine is shown' \
+    $strata deploy one.engine -o models --name=digits
 
 # ---- keys ---------------------------------------------------------------------------------
 key() { $strata build digits.ini --key --costs=analytic "$@" 2>"$log"; }

@@ -224,6 +224,8 @@ static void print_result(const struct deployment *d, int format)
     if (d->keeps_config && format == TABLE_TEXT)
         tool_print("\n%s/%s/config.pbtxt was there and is left; --force writes it anew\n",
                    d->repository, d->name);
+    if (d->lacking && *d->lacking && format == TABLE_TEXT)
+        tool_print("It has not what these engines would have:\n%s", d->lacking);
 }
 
 static int deploy(struct deployment *d, const struct tool_options *o, bool force)
@@ -252,6 +254,7 @@ static int deploy(struct deployment *d, const struct tool_options *o, bool force
         strata_network_destroy(d->engines[i].network);
         engine_file_close(&d->engines[i].file);
     }
+    free(d->lacking);
     tool_close(&s);
     return status == STRATA_OK ? EXIT_OK : tool_fail(&err);
 }

@@ -30,6 +30,7 @@ struct deployment {
     int64_t batches[CONFIG_MAX_SIZES];
     size_t n_batches;
     bool keeps_config; /* there is one, and it is left */
+    char *lacking; /* lines of the engines' own config that it has not; ours to free */
 };
 
 /* repository.c: the model's folder, with nothing of it visible before it is whole. */

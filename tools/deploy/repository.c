@@ -15,6 +15,8 @@
 #include "io/file.h"
 #include "tools/deploy/deploy.h"
 
+enum { MAX_CONFIG = 1 << 20 };
+
 struct folder {
     char model[2048], version[2304], draft[2304];
 };
@@ -102,6 +104,47 @@ static int write_labels(const struct folder *f, const strata_network *net,
     return status;
 }
 
+static bool has_line(const char *text, const char *line, size_t size)
+{
+    for (const char *at = text; at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL)
+        if (strcspn(at, "\n") == size && !strncmp(at, line, size))
+            return true;
+    return false;
+}
+
+/* What is left of `text` are its lines that `theirs` lacks, comments aside. */
+static void keep_lacking(char *text, const char *theirs)
+{
+    char *out = text;
+    for (const char *line = text; *line;) {
+        const size_t size = strcspn(line, "\n"), all = size + (line[size] == '\n');
+        if (*line != '#' && !has_line(theirs, line, size)) {
+            memmove(out, line, all);
+            out += all;
+        }
+        line += all;
+    }
+    *out = '\0';
+}
+
+/* What the config that is there lacks of the engines' own: a server may refuse the
+ * version for it. */
+static int find_lacking(struct deployment *d, const char *path, strata_error *err)
+{
+    struct file_bytes found;
+    bool labels;
+    int status = file_read(&found, path, MAX_CONFIG, err);
+    if (status != STRATA_OK)
+        return status;
+    d->lacking = deploy_config(d, &labels);
+    if (d->lacking)
+        keep_lacking(d->lacking, found.data);
+    else
+        status = error_no_memory(err, 0, "a config");
+    file_free(&found);
+    return status;
+}
+
 /* One that is there may have been edited. */
 static int write_config(const struct folder *f, struct deployment *d, bool force,
                         strata_error *err)
@@ -111,7 +154,7 @@ static int write_config(const struct folder *f, struct deployment *d, bool force
     snprintf(path, sizeof path, "%s/config.pbtxt", f->model);
     d->keeps_config = !force && access(path, F_OK) == 0;
     if (d->keeps_config)
-        return STRATA_OK;
+        return find_lacking(d, path, err);
     char *text = deploy_config(d, &labels);
     if (!text)
         return error_no_memory(err, 0, "a config");

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Triton server under measurement: its process, its HTTP requests, its counters, and
+load on it by perf_analyzer. Needs Python and NumPy alone.
+"""
+import base64
+import csv
+import http.client
+import json
+import mmap
+import os
+import pathlib
+import subprocess
+import time
+
+import numpy as np
+
+
+class Failed(RuntimeError):
+    """What a row of the table says instead of a figure."""
+
+
+class Refused(Failed):
+    """An HTTP answer that is not 200."""
+
+    def __init__(self, status, text):
+        super().__init__(f"{status} {text}")
+        self.status, self.text = status, text
+
+
+def run(command, log, seconds=120, **env):
+    """Output of a command; all that it wrote is in the file `log`."""
+    with open(log, "a", encoding="utf-8") as errors:
+        print("$", *command, file=errors, flush=True)
+        try:
+            done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE,
+                                  stderr=errors, timeout=seconds, text=True, check=False,
+                                  env={**os.environ, **env})
+        except subprocess.TimeoutExpired:
+            raise Failed(f"{command[0]} took more than {seconds} s") from None
+        print(done.stdout, file=errors)
+    if done.returncode:
+        last = pathlib.Path(log).read_text(encoding="utf-8").strip().splitlines()[-3:]
+        raise Failed(f"exit code {done.returncode}: {' / '.join(last)[-300:]}")
+    return done.stdout
+
+
+class Server:
+    """tritonserver with a repository, on loopback, until close()."""
+
+    def __init__(self, args, repository, name, port, **env):
+        self.port, self.log = port, args.out / f"server-{name}.log"
+        command = [args.server, f"--model-repository={repository}",
+                   f"--backend-directory={args.backends}", "--model-control-mode=explicit",
+                   "--load-model=*", "--exit-on-error=false", "--http-address=127.0.0.1",
+                   "--grpc-address=127.0.0.1", "--metrics-address=127.0.0.1",
+                   f"--http-port={port}", f"--grpc-port={port + 1}",
+                   f"--metrics-port={port + 2}", *args.server_option]
+        if args.plugin_path:
+            command.append(f"--backend-config=strata,plugin_path={args.plugin_path}")
+        with open(self.log, "w", encoding="utf-8") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT,
+                                            env={**os.environ, **env})
+        self.wait()
+
+    def wait(self, seconds=60):
+        end = time.monotonic() + seconds
+        while self.process.poll() is None and time.monotonic() < end:
+            try:
+                return self.ask("/v2/health/live")
+            except (OSError, Failed):
+                time.sleep(0.1)
+        self.process.kill()
+        raise Failed(f"the server did not start: {self.log.read_text()[-600:]}")
+
+    def close(self):
+        """Its exit code."""
+        self.process.terminate()
+        try:
+            return self.process.wait(40)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.process.wait()
+
+    def ask(self, path, body=None, port=None, headers=None):
+        """GET, or POST of bytes or of JSON: the answer's bytes; Refused, if it is not 200."""
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=60)
+        try:
+            connection.request("GET" if data is None else "POST", path, data, headers or {})
+            answer = connection.getresponse()
+            text = answer.read()
+        except http.client.HTTPException as why:
+            raise Failed(f"{path}: {why!r}") from None
+        finally:
+            connection.close()
+        if answer.status != 200:
+            raise Refused(answer.status, text.decode(errors="replace"))
+        return text[int(answer.headers.get("Inference-Header-Content-Length", 0)):]
+
+    def refusal(self, *request):
+        """Status and text of a request; 200 where it was answered."""
+        try:
+            self.infer(*request)
+            return 200, ""
+        except Refused as why:
+            return why.status, why.text
+
+    def ready(self, model):
+        try:
+            self.ask(f"/v2/models/{model}/ready")
+            return True
+        except Refused:
+            return False
+
+    def index(self):
+        return {m["name"]: m.get("state", "") + (" " + m["reason"] if m.get("reason") else "")
+                for m in json.loads(self.ask("/v2/repository/index", {}))}
+
+    def metrics(self, model):
+        """The backend's counters of a model, summed over other labels."""
+        time.sleep(0.1)  # a run is counted behind its answers
+        found = {}
+        for line in self.ask("/metrics", port=self.port + 2).decode().splitlines():
+            if line.startswith("strata_") and f'model="{model}"' in line:
+                name = line.split("{")[0]
+                found[name] = found.get(name, 0) + float(line.split()[-1])
+        return found
+
+    def statistics(self, model):
+        """Sums of ns and counts of a model."""
+        stats = json.loads(self.ask(f"/v2/models/{model}/stats"))["model_stats"][0]
+        found = {k: v["ns"] for k, v in stats["inference_stats"].items()}
+        return {**found, "requests": stats["inference_stats"]["success"]["count"],
+                "failed": stats["inference_stats"]["fail"]["count"],
+                "rows": stats["inference_count"], "runs": stats["execution_count"]}
+
+    # ---- one request by each way ----------------------------------------------------------
+
+    def infer(self, model, name, rows, output):
+        """The rows in the body; the answer's, too."""
+        head = json.dumps({
+            "inputs": [{"name": name, "shape": list(rows.shape), "datatype": "FP32",
+                        "parameters": {"binary_data_size": rows.nbytes}}],
+            "outputs": [{"name": output, "parameters": {"binary_data": True}}]}).encode()
+        return self.ask(f"/v2/models/{model}/infer", head + rows.tobytes(), headers={
+            "Inference-Header-Content-Length": str(len(head))})
+
+    def infer_shared(self, model, name, rows, output, out_bytes, region):
+        """The rows and the answer in a region that is registered."""
+        at = region.rows_at
+        region.write(rows)
+        self.ask(f"/v2/models/{model}/infer", {
+            "inputs": [{"name": name, "shape": list(rows.shape), "datatype": "FP32",
+                        "parameters": {"shared_memory_region": region.name,
+                                       "shared_memory_offset": 0,
+                                       "shared_memory_byte_size": rows.nbytes}}],
+            "outputs": [{"name": output, "parameters": {
+                "shared_memory_region": region.name, "shared_memory_offset": at,
+                "shared_memory_byte_size": out_bytes}}]})
+        return region.read(at, out_bytes)
+
+
+class SystemRegion:
+    """Memory that client and server share."""
+
+    def __init__(self, server, in_bytes, out_bytes):
+        self.server, self.name = server, f"strata-{os.getpid()}"
+        self.rows_at = -(-in_bytes // 4096) * 4096
+        size = self.rows_at + out_bytes
+        self.path = pathlib.Path("/dev/shm") / self.name
+        self.path.write_bytes(b"\0" * size)
+        with open(self.path, "r+b") as file:
+            self.memory = mmap.mmap(file.fileno(), size)
+        server.ask(f"/v2/systemsharedmemory/region/{self.name}/register",
+                   {"key": "/" + self.name, "offset": 0, "byte_size": size})
+
+    def write(self, rows):
+        self.memory[:rows.nbytes] = rows.tobytes()
+
+    def read(self, at, size):
+        return self.memory[at:at + size]
+
+    def close(self):
+        self.server.ask(f"/v2/systemsharedmemory/region/{self.name}/unregister", {})
+        self.memory.close()
+        self.path.unlink()
+
+
+class CudaRegion:
+    """The same on a GPU, by cuda-bindings."""
+
+    def __init__(self, server, in_bytes, out_bytes, device=0):
+        from cuda.bindings import runtime
+        self.cuda, self.server, self.name = runtime, server, f"strata-cuda-{os.getpid()}"
+        self.rows_at = -(-in_bytes // 4096) * 4096
+        size = self.rows_at + out_bytes
+        self.call("cudaSetDevice", device)
+        self.data = self.call("cudaMalloc", size)
+        handle = self.call("cudaIpcGetMemHandle", self.data)
+        server.ask(f"/v2/cudasharedmemory/region/{self.name}/register", {
+            "raw_handle": {"b64": base64.b64encode(bytes(handle.reserved)).decode()},
+            "device_id": device, "byte_size": size})
+
+    def call(self, name, *arguments):
+        status, *found = getattr(self.cuda, name)(*arguments)
+        if int(status) != 0:
+            raise Failed(f"{name}: {status}")
+        return found[0] if found else None
+
+    def copy(self, to, source, size):
+        self.call("cudaMemcpy", to, source, size, self.cuda.cudaMemcpyKind.cudaMemcpyDefault)
+
+    def write(self, rows):
+        self.copy(self.data, np.ascontiguousarray(rows).ctypes.data, rows.nbytes)
+
+    def read(self, at, size):
+        out = np.empty(size, np.uint8)
+        self.copy(out.ctypes.data, int(self.data) + at, size)
+        return out.tobytes()
+
+    def close(self):
+        self.server.ask(f"/v2/cudasharedmemory/region/{self.name}/unregister", {})
+        self.call("cudaFree", self.data)
+
+
+# ---- load ---------------------------------------------------------------------------------
+
+def load(args, server, model, rows, in_flight, memory, out_bytes, seconds=None):
+    """perf_analyzer on a server: rows a second, microseconds of calls, and the server's
+    own statistics of a request over the same time. `memory` is none, system or cuda."""
+    report = args.out / f"perf-{time.monotonic_ns()}.csv"
+    window = max(int((seconds or args.seconds) * 1000 / 3), 200)
+    command = [args.perf, "-m", model, "-u", f"127.0.0.1:{server.port + 1}", "-i", "grpc",
+               "-b", rows, "--concurrency-range", in_flight, "-p", window, "-r", 3,
+               "-s", 999, "-f", report]
+    if memory != "none":
+        command += ["--shared-memory", memory, "--output-shared-memory-size", out_bytes]
+    before = server.statistics(model)
+    run(command, args.out / "perf.log", LD_LIBRARY_PATH=args.perf_libraries)
+    after = server.statistics(model)
+    with open(report, encoding="utf-8") as file:
+        line = next(csv.DictReader(file))
+    return {"rows_per_s": float(line["Inferences/Second"]),
+            "p50": float(line["p50 latency"]), "p99": float(line["p99 latency"]),
+            "server": server_part(before, after)}
+
+
+def server_part(before, after):
+    """Microseconds of a mean request by where the server had it, and its mean batch."""
+    d = {k: after[k] - before[k] for k in after}
+    each = 1e3 * max(d["requests"], 1)
+    parts = {k: d[k] / each for k in ("queue", "compute_input", "compute_infer",
+                                      "compute_output")}
+    parts["overhead"] = d["success"] / each - sum(parts.values())
+    return {**parts, "batch": d["rows"] / max(d["runs"], 1), "failed": d["failed"]}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory of the host on its way to a device through pinned pieces: every byte once and
+ * where it belongs, whatever the size and however many send at a time; a copy that fails
+ * ends the way and is told.
+ */
+#include "engine/staging.h"
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(staging, .timeout = 300);
+
+enum { SENDERS = 5, LARGEST = 23 * STAGING_PIECE + 4099 };
+
+static const size_t sizes[] = {0,
+                               1,
+                               STAGING_PIECE - 1,
+                               STAGING_PIECE,
+                               STAGING_PIECE + 1,
+                               4 * STAGING_PIECE,
+                               4 * STAGING_PIECE + 1,
+                               9 * STAGING_PIECE - 7,
+                               LARGEST};
+
+static void fill(unsigned char *bytes, size_t n, unsigned seed)
+{
+    for (size_t i = 0; i < n; i++) {
+        seed = seed * 1103515245u + 12345u;
+        bytes[i] = (unsigned char)(seed >> 16);
+    }
+}
+
+struct sender {
+    unsigned seed;
+    int wrong, failed;
+};
+
+/* One way, several sizes behind each other; the source is overwritten at once. */
+static void *send_all(void *arg)
+{
+    struct sender *me = arg;
+    strata_handle *h;
+    strata_error err;
+    struct staging s;
+    unsigned char *src = malloc(LARGEST + 1), *dst = malloc(LARGEST + 1),
+                  *kept = malloc(LARGEST + 1);
+    cr_assert(src && dst && kept);
+    cr_assert_eq(strata_create(&h, "host", &err), STRATA_OK);
+    staging_open(&s, h, h->stream);
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        const size_t n = sizes[k];
+        fill(kept, n, me->seed + (unsigned)k);
+        memcpy(src, kept, n);
+        memset(dst, 0xa5, n + 1);
+        me->failed += staging_send(&s, dst, src, n, &err) != STRATA_OK;
+        memset(src, 0, n);
+        me->failed += staging_wait(&s, &err) != STRATA_OK;
+        me->wrong += memcmp(dst, kept, n) != 0 || dst[n] != 0xa5;
+    }
+    staging_close(&s);
+    strata_destroy(h);
+    free(src);
+    free(dst);
+    free(kept);
+    return NULL;
+}
+
+Test(staging, every_byte_comes_where_it_belongs_for_several_senders_at_a_time)
+{
+    struct sender senders[SENDERS];
+    pthread_t threads[SENDERS];
+    for (unsigned i = 0; i < SENDERS; i++) {
+        senders[i] = (struct sender){.seed = 1 + 100 * i};
+        cr_assert_eq(pthread_create(&threads[i], NULL, send_all, &senders[i]), 0);
+    }
+    for (int i = 0; i < SENDERS; i++) {
+        pthread_join(threads[i], NULL);
+        cr_expect_eq(senders[i].wrong, 0, "sender %d: %d sizes", i, senders[i].wrong);
+        cr_expect_eq(senders[i].failed, 0);
+    }
+}
+
+Test(staging, sending_nothing_needs_no_memory)
+{
+    strata_handle *h;
+    strata_error err;
+    struct staging s;
+    cr_assert_eq(strata_create(&h, "host", &err), STRATA_OK);
+    staging_open(&s, h, h->stream);
+    staging_close(&s);
+    strata_destroy(h);
+}
+
+/* ---- failures ---------------------------------------------------------------------- */
+
+static struct device_ops failing;
+static int (*real_copy)(strata_stream *, void *, const void *, size_t, enum device_copy,
+                        strata_error *);
+static atomic_int copies, fail_at;
+
+static int copy_or_fail(strata_stream *s, void *dst, const void *src, size_t bytes,
+                        enum device_copy direction, strata_error *err)
+{
+    if (atomic_fetch_add(&copies, 1) == fail_at) {
+        *err = (strata_error){.status = STRATA_EDEVICELOST, .message = "lost on the way"};
+        return STRATA_EDEVICELOST;
+    }
+    return real_copy(s, dst, src, bytes, direction, err);
+}
+
+Test(staging, a_copy_that_fails_ends_the_way_and_the_next_goes_on)
+{
+    unsigned char *src = malloc(LARGEST), *dst = malloc(LARGEST);
+    strata_handle *h;
+    strata_error err;
+    struct staging s;
+    cr_assert(src && dst);
+    cr_assert_eq(strata_create(&h, "host", &err), STRATA_OK);
+    const struct device_ops *before = h->device->ops;
+    failing = *before;
+    real_copy = before->copy;
+    failing.copy = copy_or_fail;
+    h->device->ops = &failing;
+    fill(src, LARGEST, 9);
+    staging_open(&s, h, h->stream);
+    for (int at = 0; at < 24; at++) {
+        copies = 0;
+        fail_at = at;
+        cr_expect_eq(staging_send(&s, dst, src, LARGEST, &err), STRATA_EDEVICELOST);
+        cr_expect_str_eq(err.message, "lost on the way");
+        cr_expect(copies <= at + 1 + CARRIERS_MOST + 1, "%d copies, failed at %d", copies,
+                  at);
+        cr_expect_eq(staging_send(&s, dst, src, LARGEST, NULL), STRATA_OK);
+        cr_expect_eq(staging_wait(&s, &err), STRATA_OK);
+        cr_expect_eq(memcmp(dst, src, LARGEST), 0);
+    }
+    staging_close(&s);
+    h->device->ops = before;
+    strata_destroy(h);
+    free(src);
+    free(dst);
+}
