@@ -22,11 +22,19 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
 METADATA = """Metadata-Version: 2.1
-Name: strata
+Name: {name}
 Version: {version}
-Summary: Neural-network inference whose layers are plugins
+Summary: {summary}
 License: Apache-2.0
 Requires-Python: >=3.11
+"""
+SUMMARY = "Neural-network inference whose layers are plugins"
+CUDA = """Requires-Dist: strata (=={version})
+Requires-Dist: nvidia-cuda-runtime (<14,>=13)
+Provides-Extra: cublas
+Requires-Dist: nvidia-cublas (<14,>=13); extra == "cublas"
+Provides-Extra: cudnn
+Requires-Dist: nvidia-cudnn-cu13 (<10,>=9); extra == "cudnn"
 """
 WHEEL = """Wheel-Version: 1.0
 Generator: strata_build
@@ -71,15 +79,19 @@ def version_of(build: Path) -> str:
     raise SystemExit(f"{build}/config.h has no PACKAGE_VERSION")
 
 
-def tag() -> str:
-    return "cp311-abi3-" + sysconfig.get_platform().replace("-", "_").replace(".", "_")
+def platform() -> str:
+    return sysconfig.get_platform().replace("-", "_").replace(".", "_")
+
+
+def host_tag() -> str:
+    return f"cp311-abi3-{platform()}"
 
 
 class Wheel:
     """A zip file with a record of what is in it, the same bytes for the same files."""
 
     def __init__(self, path: Path, folder: str) -> None:
-        self.zip = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED)
+        self.zip = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9)
         self.record = f"{folder}/RECORD"
         self.lines: list[str] = []
 
@@ -97,27 +109,46 @@ class Wheel:
         self.zip.close()
 
 
+def host_metadata(version: str) -> str:
+    return METADATA.format(name="strata", version=version, summary=SUMMARY)
+
+
 def write_metadata(folder: Path, version: str) -> None:
     folder.mkdir(parents=True)
-    (folder / "METADATA").write_text(METADATA.format(version=version))
-    (folder / "WHEEL").write_text(WHEEL.format(tag=tag()))
+    (folder / "METADATA").write_text(host_metadata(version))
+    (folder / "WHEEL").write_text(WHEEL.format(tag=host_tag()))
+
+
+def zip_tree(tree: Path, destination: Path, name: str, metadata: str, tag: str) -> str:
+    """name: the distribution's with its version."""
+    folder = f"{name}.dist-info"
+    destination.mkdir(parents=True, exist_ok=True)
+    wheel = Wheel(destination / f"{name}-{tag}.whl", folder)
+    for path in sorted(p for p in tree.rglob("*") if p.is_file()):
+        wheel.add(str(path.relative_to(tree)), path.read_bytes(),
+                  0o755 if path.stat().st_mode & stat.S_IXUSR else 0o644)
+    wheel.add(f"{folder}/METADATA", metadata.encode())
+    wheel.add(f"{folder}/WHEEL", WHEEL.format(tag=tag).encode())
+    wheel.add(f"{folder}/licenses/LICENSE", (TOP / "LICENSE").read_bytes())
+    wheel.close()
+    return f"{name}-{tag}.whl"
 
 
 def write_wheel(build: Path, destination: Path) -> str:
     version = version_of(build)
-    tree = made_tree(build)
-    folder = f"strata-{version}.dist-info"
-    name = f"strata-{version}-{tag()}.whl"
-    destination.mkdir(parents=True, exist_ok=True)
-    wheel = Wheel(destination / name, folder)
-    for path in sorted(p for p in tree.rglob("*") if p.is_file()):
-        wheel.add(str(path.relative_to(tree)), path.read_bytes(),
-                  0o755 if path.stat().st_mode & stat.S_IXUSR else 0o644)
-    wheel.add(f"{folder}/METADATA", METADATA.format(version=version).encode())
-    wheel.add(f"{folder}/WHEEL", WHEEL.format(tag=tag()).encode())
-    wheel.add(f"{folder}/licenses/LICENSE", (TOP / "LICENSE").read_bytes())
-    wheel.close()
-    return name
+    return zip_tree(made_tree(build), destination, f"strata-{version}", host_metadata(version),
+                    host_tag())
+
+
+def write_cuda_wheel(build: Path, destination: Path) -> str | None:
+    """Of a build with CUDA whose trees are made: what joins the package's files."""
+    version, tree = version_of(build), build / "python" / "tree-cuda"
+    if not tree.exists():
+        return None
+    metadata = METADATA.format(name="strata-cuda13", version=version,
+                               summary="Strata's layers for NVIDIA GPUs")
+    return zip_tree(tree, destination, f"strata_cuda13-{version}",
+                    metadata + CUDA.format(version=version), f"py3-none-{platform()}")
 
 
 # ---- PEP 517 -----------------------------------------------------------------------------
@@ -139,4 +170,5 @@ def build_sdist(sdist_directory: str, config_settings: object = None) -> str:
 
 
 if __name__ == "__main__":
-    print(write_wheel(Path(sys.argv[1]).resolve(), Path(sys.argv[2])))
+    for write in write_wheel, write_cuda_wheel:
+        print(write(Path(sys.argv[1]).resolve(), Path(sys.argv[2])) or "no CUDA in the build")
