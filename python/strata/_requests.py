@@ -20,13 +20,13 @@ Results = list[tuple[Any, Any, int, str | None]]
 
 # ---- futures ----
 
-_making = threading.Lock()  # of conditions; whoever completes many futures holds it once
+_making = threading.Lock()  # of conditions
 
 
 class Request(Future[Outputs]):
     """A Future whose lock is made when somebody waits for it, or asks for more than its
     result: of those that are done before, which are most where requests are many, it is never
-    needed."""
+    needed. Those the queue finishes by itself."""
 
     _state = "PENDING"
     _result: Outputs | None = None
@@ -34,8 +34,7 @@ class Request(Future[Outputs]):
     _done_callbacks: Any = ()
     _lock: threading.Condition | None = None
 
-    def __init__(self) -> None:
-        """Not as the base, which makes a lock."""
+    __init__ = object.__init__  # the base's makes a lock
 
     @property
     def _condition(self) -> threading.Condition:  # type: ignore[override]
@@ -54,14 +53,6 @@ class Request(Future[Outputs]):
 
     def done(self) -> bool:
         return self._state == "FINISHED" or super().done()
-
-    def finish_unwatched(self, outputs: Outputs) -> bool:
-        """With the lock of conditions held: done, unless it has a lock that others may hold."""
-        if self._lock is not None:
-            return False
-        self._result = outputs
-        self._state = "FINISHED"
-        return True
 
 
 class _Completer:
@@ -97,10 +88,6 @@ batching: weakref.WeakSet[Network] = weakref.WeakSet()
 
 def finish(results: Results) -> None:
     """Tell whoever holds the futures; one that was cancelled wants to know nothing."""
-    with _making:
-        results = [one for one in results
-                   if one[2] or not isinstance(one[0], Request)
-                   or not one[0].finish_unwatched(one[1])]
     for future, outputs, status, message in results:
         if isinstance(future, Future) and not future.set_running_or_notify_cancel():
             continue
@@ -120,11 +107,11 @@ def open_batcher(network: Network) -> None:
 
 async def submit_async(network: Network, inputs: tuple[Any, ...],
                        named: dict[str, Any]) -> Outputs:
-    if network._queue is None:
-        network._open_queue()
+    if network not in batching:
+        open_batcher(network)
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Outputs] = loop.create_future()
-    network._submit(loop_queue(loop), future, *inputs, **named)
+    network._submit_to(loop_queue(loop), future, *inputs, **named)
     return await future
 
 
