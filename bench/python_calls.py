@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a call from Python costs, in turns with ONNX Runtime and with the same call from C.
 
-    python bench/python_calls.py BUILD [--network layer|convolutions] [--rounds N]
+    python bench/python_calls.py BUILD [--rounds N] [--calls N] [--only PART,...]
 
 BUILD is a build folder with `make bench python-package`; ONNX Runtime, onnx and NumPy are
 bench/requirements.txt. Medians of rounds in turns, and their ratios: the machine may be
@@ -193,10 +193,45 @@ def requests(build, path, batch, rounds):
     for _ in range(rounds):
         for name, way in ways.items():
             found[name].append(way())
-    whole = statistics.median(found["bench/batcher"])
     for name, rates in found.items():
+        share = statistics.median(a / b for a, b in zip(rates, found["bench/batcher"]))
         print(f"submit from 8 threads, {path.stem}, {name:20} {statistics.median(rates):10.1f} "
-              f"rows/s, of bench/batcher {statistics.median(rates) / whole:.2f}", flush=True)
+              f"rows/s, of bench/batcher {share:.2f}", flush=True)
+
+
+def floor():
+    """What the interpreter takes for a request of which nothing is done: the loop of
+    `requests` around an empty call with the same argument, and around the library's own
+    future."""
+    import concurrent.futures
+    import operator
+
+    import numpy as np
+    row = np.zeros((1, 8, 8), np.float32)
+
+    def rate(call, seconds=1.0):
+        counts = [0] * 8
+        begin = time.perf_counter()
+
+        def ask(at):
+            waiting = []
+            while time.perf_counter() < begin + seconds:
+                waiting.append(call(row, row))
+                if len(waiting) == 16:
+                    waiting.pop(0)
+                    counts[at] += 1
+        threads = [threading.Thread(target=ask, args=(i,)) for i in range(8)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        return sum(counts) / (time.perf_counter() - begin)
+    for name, call in (("an empty call", operator.is_),
+                       ("concurrent.futures.Future()",
+                        lambda a, b: concurrent.futures.Future())):
+        rates = [rate(call) for _ in range(3)]
+        print(f"floor, 8 threads, {name:28} {statistics.median(rates):10.0f} a second, "
+              f"{1e6 / statistics.median(rates):.2f} us", flush=True)
 
 
 def leaks(folder, times=100000):
@@ -230,6 +265,8 @@ def main():
     parser.add_argument("build", type=Path)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--calls", type=int, default=2000)
+    parser.add_argument("--only", type=lambda text: text.split(","),
+                        default=["calls", "requests"])
     options = parser.parse_args()
     build = options.build.resolve()
     os.environ.setdefault("STRATA_PLUGIN_DIR", str(build / "plugins/.libs"))
@@ -238,13 +275,17 @@ def main():
     if "STRATA_CALLS_AGAIN" not in os.environ:  # for the loader to see the library's folder
         os.environ["STRATA_CALLS_AGAIN"] = "1"
         os.execv(sys.executable, [sys.executable, *sys.argv])
+    top = Path(__file__).parents[1]
     with tempfile.TemporaryDirectory() as folder:
-        calls(build, folder, options.rounds, options.calls)
-        import_ms(options.rounds)
-        leaks(folder)
-        counting_thread(folder)
-        top = Path(__file__).parents[1]
+        if "calls" in options.only:
+            calls(build, folder, options.rounds, options.calls)
+            import_ms(options.rounds)
+            leaks(folder)
+            counting_thread(folder)
+    if "requests" in options.only:
+        floor()
         requests(build, top / "examples/digits/digits.ini", 16, 3)
+        requests(build, top / "examples/digits/digits.ini", 1, 3)
         requests(build, top / "bench/nets/resnet18.ini", 4, 3)
 
 

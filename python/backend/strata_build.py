@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wheels, for pip (PEP 517) and for `make wheel`: this tree's build, zipped.
 
-    pip install ./python                      in a checkout
-    python strata_build.py BUILD DESTINATION  of a build that is configured
+    pip install ./python                            in a checkout
+    python strata_build.py BUILD DESTINATION        of a build that is configured
+    python strata_build.py --split WHEEL DESTINATION
+
+The last takes oneDNN out of a wheel that `auditwheel repair` has filled with the system's
+libraries: it is most of it, and becomes a wheel of its own whose files join the others.
 
 STRATA_BUILD names a configured build to take; else the checkout's own is made, in
 _build/wheel, without CUDA and the pages. The build has the files of the package in
@@ -29,7 +33,13 @@ License: Apache-2.0
 Requires-Python: >=3.11
 """
 SUMMARY = "Neural-network inference whose layers are plugins"
-CUDA = """Requires-Dist: strata (=={version})
+EXTRAS = """Provides-Extra: cuda13
+Requires-Dist: strata-cuda13 (=={version}); extra == "cuda13"
+Provides-Extra: onednn
+Requires-Dist: strata-onednn (=={version}); extra == "onednn"
+"""
+JOINS = "Requires-Dist: strata (=={version})\n"
+CUDA = JOINS + """\
 Requires-Dist: nvidia-cuda-runtime (<14,>=13)
 Provides-Extra: cublas
 Requires-Dist: nvidia-cublas (<14,>=13); extra == "cublas"
@@ -110,7 +120,7 @@ class Wheel:
 
 
 def host_metadata(version: str) -> str:
-    return METADATA.format(name="strata", version=version, summary=SUMMARY)
+    return (METADATA + EXTRAS).format(name="strata", version=version, summary=SUMMARY)
 
 
 def write_metadata(folder: Path, version: str) -> None:
@@ -151,6 +161,35 @@ def write_cuda_wheel(build: Path, destination: Path) -> str | None:
                     metadata + CUDA.format(version=version), f"py3-none-{platform()}")
 
 
+# ---- oneDNN of a repaired wheel ------------------------------------------------------------
+
+def is_onednn(name: str) -> bool:
+    """The plugin, and the libraries that it alone needs."""
+    return Path(name).name == "onednn.so" or Path(name).name.startswith(("libdnnl", "libOpenCL"))
+
+
+def split_wheel(path: Path, destination: Path) -> list[str]:
+    _, version, tag = path.stem.split("-", 2)
+    parts = {"strata": host_metadata(version),
+             "strata_onednn": (METADATA + JOINS).format(
+                 name="strata-onednn", version=version, summary="Strata's layers by oneDNN")}
+    destination.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path) as whole:
+        for part, metadata in parts.items():
+            folder = f"{part}-{version}.dist-info"
+            wheel = Wheel(destination / f"{part}-{version}-{tag}.whl", folder)
+            for info in whole.infolist():
+                if info.is_dir() or ".dist-info/" in info.filename:
+                    continue
+                if is_onednn(info.filename) == (part != "strata"):
+                    wheel.add(info.filename, whole.read(info), info.external_attr >> 16 & 0o777)
+            for name in "METADATA", "WHEEL", "licenses/LICENSE":
+                text = whole.read(f"strata-{version}.dist-info/{name}")
+                wheel.add(f"{folder}/{name}", metadata.encode() if name == "METADATA" else text)
+            wheel.close()
+    return [f"{part}-{version}-{tag}.whl" for part in parts]
+
+
 # ---- PEP 517 -----------------------------------------------------------------------------
 
 def build_wheel(wheel_directory: str, config_settings: object = None,
@@ -169,6 +208,15 @@ def build_sdist(sdist_directory: str, config_settings: object = None) -> str:
     raise NotImplementedError("sources are released as Autotools makes them: make dist")
 
 
+def main(words: list[str]) -> None:
+    destination = Path(words[-1])
+    if words[0] == "--split":
+        written: list[str | None] = [*split_wheel(Path(words[1]), destination)]
+    else:
+        build = Path(words[0]).resolve()
+        written = [write_wheel(build, destination), write_cuda_wheel(build, destination)]
+    print("\n".join(name for name in written if name))
+
+
 if __name__ == "__main__":
-    for write in write_wheel, write_cuda_wheel:
-        print(write(Path(sys.argv[1]).resolve(), Path(sys.argv[2])) or "no CUDA in the build")
+    main(sys.argv[1:])
