@@ -21,7 +21,8 @@ typedef struct {
     atomic_int inside;              /* threads that may yet wake it */
 } Queue;
 static PyTypeObject *QueueType;
-static PyObject *lock_name, *result_name, *state_name, *finished;
+static PyObject *lock_name, *waiter_name, *release_name, *result_name, *state_name,
+    *finished;
 
 /* Rows until their end: one request, or several where a run does not take as many. */
 struct pending {
@@ -104,8 +105,20 @@ static void free_pending(struct pending *p)
     free(p);
 }
 
-/* A Request that nobody waits for, or has waited for, is a result and a state. No other
- * thread of Python's comes between; who makes the lock looks at the state behind it. */
+/* The lock of the thread that waits, if one does. */
+static void wake_waiter(PyObject *request)
+{
+    PyObject *waiter = PyObject_GetAttr(request, waiter_name), *none = NULL;
+    if (waiter && waiter != Py_None)
+        none = PyObject_CallMethodObjArgs(waiter, release_name, NULL);
+    Py_XDECREF(none);
+    Py_XDECREF(waiter);
+    PyErr_Clear(); /* it was woken before: by its time limit */
+}
+
+/* A Request without a condition is a result and a state. No other thread of Python's
+ * comes between; who makes the condition, or begins to wait, looks at the state behind
+ * it. */
 static bool finish_unwatched(const struct pending *p)
 {
     if (!p->is_request || atomic_load(&p->status) != STRATA_OK)
@@ -115,7 +128,9 @@ static bool finish_unwatched(const struct pending *p)
                       PyObject_SetAttr(p->future, result_name, p->outputs) == 0 &&
                       PyObject_SetAttr(p->future, state_name, finished) == 0;
     Py_XDECREF(lock);
-    if (!done)
+    if (done)
+        wake_waiter(p->future);
+    else
         PyErr_Clear();
     return done;
 }
@@ -459,9 +474,11 @@ static PyType_Spec spec = {
 bool submit_register(PyObject *module)
 {
     lock_name = PyUnicode_InternFromString("_lock");
+    waiter_name = PyUnicode_InternFromString("_waiter");
+    release_name = PyUnicode_InternFromString("release");
     result_name = PyUnicode_InternFromString("_result");
     state_name = PyUnicode_InternFromString("_state");
     finished = PyUnicode_InternFromString("FINISHED");
-    return lock_name && result_name && state_name && finished &&
-           (QueueType = add_type(module, &spec)) != NULL;
+    return lock_name && waiter_name && release_name && result_name && state_name &&
+           finished && (QueueType = add_type(module, &spec)) != NULL;
 }

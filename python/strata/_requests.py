@@ -20,21 +20,22 @@ Results = list[tuple[Any, Any, int, str | None]]
 
 # ---- futures ----
 
-_making = threading.Lock()  # of conditions
+_making = threading.Lock()  # of what waits
 
 
 class Request(Future[Outputs]):
-    """A Future whose lock is made when somebody waits for it, or asks for more than its
-    result: of those that are done before, which are most where requests are many, it is never
-    needed. Those the queue finishes by itself."""
+    """A Future whose condition is made when somebody asks for more than its result: where
+    requests are many, most are done before, and one thread waits for the others, which a
+    plain lock does. Those the queue finishes by itself."""
 
     _state = "PENDING"
     _result: Outputs | None = None
     _exception: BaseException | None = None
     _done_callbacks: Any = ()
     _lock: threading.Condition | None = None
+    _waiter: threading.Lock | None = None  # held until it is done
 
-    __init__ = object.__init__  # the base's makes a lock
+    __init__ = object.__init__  # the base's makes a condition
 
     @property
     def _condition(self) -> threading.Condition:  # type: ignore[override]
@@ -47,9 +48,30 @@ class Request(Future[Outputs]):
         return self._lock
 
     def result(self, timeout: float | None = None) -> Outputs:
+        if self._state != "FINISHED" and self._lock is None:
+            with _making:
+                waiter = None if self._waiter else threading.Lock()
+                if waiter:
+                    waiter.acquire()
+                    self._waiter = waiter
+            if waiter and self._state == "PENDING" and not waiter.acquire(
+                    timeout=-1 if timeout is None else max(timeout, 0)):
+                return super().result(0)
         if self._state == "FINISHED" and self._exception is None:
             return self._result  # type: ignore[return-value]
         return super().result(timeout)
+
+    def cancel(self) -> bool:
+        cancelled = super().cancel()
+        if cancelled:
+            self.wake()
+        return cancelled
+
+    def wake(self) -> None:
+        """It is done; the queue does that for those it finishes."""
+        with _making:
+            if self._waiter and self._waiter.locked():
+                self._waiter.release()
 
     def done(self) -> bool:
         return self._state == "FINISHED" or super().done()
@@ -97,6 +119,8 @@ def finish(results: Results) -> None:
             future.set_result(outputs)
         else:
             future.set_exception(_errors.make(status, message or ""))
+        if isinstance(future, Request):
+            future.wake()
 
 
 def open_batcher(network: Network) -> None:
