@@ -4,10 +4,11 @@
  * against the same handed over to the stream's, the copies of its bindings, and the same
  * as a run of parts. Medians of rounds in turns, and their ratios.
  *
- *     calls NETWORK.ini [CALLS [ROUNDS]]
+ *     calls NETWORK.ini|NETWORK.engine [CALLS [ROUNDS [DEVICE]]]
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <strata/parts.h>
 
@@ -103,6 +104,17 @@ static int open_subject(struct subject *s, const strata_engine *e, strata_error 
     return STRATA_OK;
 }
 
+static int make_engine(strata_engine **engine, strata_network **network,
+                       strata_handle *handle, strata_registry *registry, const char *path,
+                       strata_error *err)
+{
+    const char *dot = strrchr(path, '.');
+    if (dot && strcmp(dot, ".engine") == 0)
+        return strata_engine_load(engine, handle, registry, path, err);
+    int st = strata_network_load(network, path, registry, NULL, err);
+    return st ? st : strata_engine_build(engine, handle, *network, err);
+}
+
 int main(int argc, char **argv)
 {
     static strata_error err;
@@ -115,11 +127,10 @@ int main(int argc, char **argv)
     strata_engine *engine = NULL;
     int st = 2;
     if (argc < 2 || calls < 1 || rounds < 1 || rounds > MAX_ROUNDS)
-        fputs("usage: calls NETWORK.ini [CALLS [ROUNDS]]\n", stderr);
-    else if (!(st = strata_create(&handle, "host", &err)) &&
+        fputs("usage: calls NETWORK [CALLS [ROUNDS [DEVICE]]]\n", stderr);
+    else if (!(st = strata_create(&handle, argc > 4 ? argv[4] : "host", &err)) &&
              !(st = strata_registry_create(&registry, NULL, &err)) &&
-             !(st = strata_network_load(&network, argv[1], registry, NULL, &err)) &&
-             !(st = strata_engine_build(&engine, handle, network, &err)) &&
+             !(st = make_engine(&engine, &network, handle, registry, argv[1], &err)) &&
              !(st = strata_context_create(&s.context, engine, handle, &err)) &&
              !(st = open_subject(&s, engine, &err)))
         st = time_ways(&s, calls, rounds, &err);

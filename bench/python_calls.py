@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a call from Python costs, in turns with ONNX Runtime and with the same call from C.
 
-    python bench/python_calls.py BUILD [--network layer|convolutions] [--rounds N]
+    python bench/python_calls.py BUILD [--rounds N] [--calls N] [--only calls,requests]
 
 BUILD is a build folder with `make bench python-package`; ONNX Runtime, onnx and NumPy are
 bench/requirements.txt. Medians of rounds in turns, and their ratios: the machine may be
@@ -27,6 +27,23 @@ threads = 1
 [layer y]
 type = Activation
 kind = relu
+"""
+
+
+PRODUCT = """[network]
+format = 1
+outputs = y
+[vars]
+batch = 1
+[input x]
+shape = ${{batch}} x {n}
+[weights w]
+random = 1
+[layer y]
+type = FullyConnected
+units = {n}
+weight = w
+bias = w
 """
 
 
@@ -148,7 +165,7 @@ def counting_thread(folder):
           f"another process: {statistics.median(ratios):.3f}, bound 0.9")
 
 
-def requests(build, path, batch, rounds):
+def requests(build, path, batch, rounds, seconds):
     """Requests of 8 threads a second, against bench/batcher's."""
     import numpy as np
     import strata
@@ -168,7 +185,7 @@ def requests(build, path, batch, rounds):
             future.result()
             counts[at] += rows
 
-    def rate(x, rows, depth, seconds=2.0):
+    def rate(x, rows, depth):
         counts = [0] * 8
         begin = time.perf_counter()
         threads = [threading.Thread(target=ask,
@@ -181,7 +198,8 @@ def requests(build, path, batch, rounds):
         return sum(counts) / (time.perf_counter() - begin)
 
     def from_c():
-        text = subprocess.run([build / "bench/batcher", "-b", str(batch), "-t", "2", "-s",
+        text = subprocess.run([build / "bench/batcher", "-b", str(batch), "-t",
+                               str(seconds), "-s",
                                "runtime.threads=1", path], check=False, capture_output=True,
                               text=True).stdout
         line = next(line for line in text.splitlines() if line.startswith("| saturated"))
@@ -193,10 +211,46 @@ def requests(build, path, batch, rounds):
     for _ in range(rounds):
         for name, way in ways.items():
             found[name].append(way())
-    whole = statistics.median(found["bench/batcher"])
     for name, rates in found.items():
-        print(f"submit from 8 threads, {path.stem}, {name:20} {statistics.median(rates):10.1f} "
-              f"rows/s, of bench/batcher {statistics.median(rates) / whole:.2f}", flush=True)
+        share = statistics.median(a / b for a, b in zip(rates, found["bench/batcher"]))
+        middle = statistics.median(rates)
+        print(f"submit from 8 threads, {path.stem:8} {name:20} {middle:10.1f} rows/s, "
+              f"{1e6 / middle:6.2f} us a row, of bench/batcher {share:.2f}", flush=True)
+
+
+def floor():
+    """What the interpreter takes for a request of which nothing is done: the loop of
+    `requests` around an empty call with the same argument, and around the library's own
+    future."""
+    import concurrent.futures
+    import operator
+
+    import numpy as np
+    row = np.zeros((1, 8, 8), np.float32)
+
+    def rate(call, seconds=1.0):
+        counts = [0] * 8
+        begin = time.perf_counter()
+
+        def ask(at):
+            waiting = []
+            while time.perf_counter() < begin + seconds:
+                waiting.append(call(row, row))
+                if len(waiting) == 16:
+                    waiting.pop(0)
+                    counts[at] += 1
+        threads = [threading.Thread(target=ask, args=(i,)) for i in range(8)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        return sum(counts) / (time.perf_counter() - begin)
+    for name, call in (("an empty call", operator.is_),
+                       ("concurrent.futures.Future()",
+                        lambda a, b: concurrent.futures.Future())):
+        rates = [rate(call) for _ in range(3)]
+        print(f"floor, 8 threads, {name:28} {statistics.median(rates):10.0f} a second, "
+              f"{1e6 / statistics.median(rates):.2f} us", flush=True)
 
 
 def leaks(folder, times=100000):
@@ -230,6 +284,12 @@ def main():
     parser.add_argument("build", type=Path)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--calls", type=int, default=2000)
+    parser.add_argument("--turns", type=int, default=3, help="of requests")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of each")
+    parser.add_argument("--products", type=lambda text: [int(n) for n in text.split(",")],
+                        default=[256, 512, 1024], help="layers of so many inputs and units")
+    parser.add_argument("--only", type=lambda text: text.split(","),
+                        default=["calls", "requests"])
     options = parser.parse_args()
     build = options.build.resolve()
     os.environ.setdefault("STRATA_PLUGIN_DIR", str(build / "plugins/.libs"))
@@ -238,14 +298,21 @@ def main():
     if "STRATA_CALLS_AGAIN" not in os.environ:  # for the loader to see the library's folder
         os.environ["STRATA_CALLS_AGAIN"] = "1"
         os.execv(sys.executable, [sys.executable, *sys.argv])
+    top = Path(__file__).parents[1]
     with tempfile.TemporaryDirectory() as folder:
-        calls(build, folder, options.rounds, options.calls)
-        import_ms(options.rounds)
-        leaks(folder)
-        counting_thread(folder)
-        top = Path(__file__).parents[1]
-        requests(build, top / "examples/digits/digits.ini", 16, 3)
-        requests(build, top / "bench/nets/resnet18.ini", 4, 3)
+        if "calls" in options.only:
+            calls(build, folder, options.rounds, options.calls)
+            import_ms(options.rounds)
+            leaks(folder)
+            counting_thread(folder)
+        if "requests" in options.only:
+            floor()
+            requests(build, top / "examples/digits/digits.ini", 16, options.turns,
+                     options.seconds)
+            for n in options.products:
+                path = Path(folder) / f"{n}.ini"
+                path.write_text(PRODUCT.format(n=n))
+                requests(build, path, 16, options.turns, options.seconds)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ PYTHON_SOURCES = python/src/array.c python/src/call.c python/src/context.c \
 	python/src/process.c python/src/session.c python/src/submit.c python/src/tensor.c
 PYTHON_FILES = python/strata/__init__.py python/strata/__main__.py \
 	python/strata/_check.pyi python/strata/_checking.py \
-	python/strata/_command.py python/strata/_errors.py python/strata/_layers.py \
+	python/strata/_command.py python/strata/_cuda.py python/strata/_errors.py python/strata/_layers.py \
 	python/strata/_log.py python/strata/_network.py python/strata/_outputs.py \
 	python/strata/_requests.py python/strata/_strata.pyi python/strata/py.typed
 EXTRA_DIST += python/README.md python/pyproject.toml python/backend/strata_build.py \
@@ -17,7 +17,7 @@ CLEANFILES += $(PYTHON_EXTENSIONS)
 .PHONY: clean-python python-package wheel wheel-tree
 clean-local: clean-python
 clean-python:
-	-rm -rf python/package python/tree python/stage python/dist
+	-rm -rf python/package python/tree python/tree-cuda python/stage python/dist
 
 PYTHON_PACKAGE = python/package/strata
 PYTHON_LIB = $(patsubst $(prefix)/%,%,$(libdir))
@@ -53,22 +53,29 @@ $(PYTHON_PACKAGE)/.files: $(PYTHON_FILES)
 python-package: $(PYTHON_EXTENSIONS) $(PYTHON_PACKAGE)/.files
 
 # As the package lies in a wheel: libstrata, its plugins and the command inside it, in each
-# other's reach as in an installed tree.
+# other's reach as in an installed tree. What needs CUDA is a wheel of its own, whose files
+# join them.
+PYTHON_STAGED = python/stage$(libdir)/strata
+PYTHON_TREE = python/tree/strata/$(PYTHON_LIB)
+PYTHON_TREE_CUDA = python/tree-cuda/strata/$(PYTHON_LIB)/strata
 wheel-tree: all-am python-package
-	rm -rf python/tree python/stage
+	rm -rf python/tree python/tree-cuda python/stage
 	$(MAKE) $(AM_MAKEFLAGS) -s install DESTDIR='$(abs_builddir)/python/stage' >/dev/null
-	$(MKDIR_P) python/tree/strata/bin python/tree/strata/$(PYTHON_LIB)/strata/plugins-1
+	$(MKDIR_P) python/tree/strata/bin $(PYTHON_TREE)/strata/plugins-1
 	for f in $(PYTHON_FILES); do cp "$(srcdir)/$$f" python/tree/strata/ || exit; done
 	cp 'python/stage$(bindir)/strata' python/tree/strata/bin/
-	cp -L 'python/stage$(libdir)/libstrata.so.0' python/tree/strata/$(PYTHON_LIB)/
-	for f in 'python/stage$(plugindir)'/*.so; do case $$f in *cuda*) ;; \
-		*) cp -L "$$f" python/tree/strata/$(PYTHON_LIB)/strata/plugins-1/ ;; esac; done
+	cp -L 'python/stage$(libdir)/libstrata.so.0' $(PYTHON_TREE)/
+	for f in $(patsubst plugins/%.la,%.so,$(HOST_PLUGINS)); do \
+		mv "$(PYTHON_STAGED)/plugins-1/$$f" $(PYTHON_TREE)/strata/plugins-1/ || exit; done
 	$(link_extension) '-Wl,-rpath,$$ORIGIN/$(PYTHON_LIB)' \
 		-o python/tree/strata/_strata.abi3.so
 	cp $(PYTHON_PACKAGE)/_check.abi3.so python/tree/strata/
-	strip --strip-unneeded python/tree/strata/bin/strata python/tree/strata/*.abi3.so \
-		python/tree/strata/$(PYTHON_LIB)/libstrata.so.0 \
-		python/tree/strata/$(PYTHON_LIB)/strata/plugins-1/*.so
+	if test -d $(PYTHON_STAGED)/devices-1; then $(MKDIR_P) $(PYTHON_TREE_CUDA)/plugins-1 && \
+		cp -r $(PYTHON_STAGED)/devices-1 $(PYTHON_TREE_CUDA)/ && \
+		cp $(PYTHON_STAGED)/plugins-1/*.so $(PYTHON_TREE_CUDA)/plugins-1/; fi
+	find python/tree python/tree-cuda -name '*.la' -exec rm -f {} + 2>/dev/null || :
+	strip --strip-unneeded python/tree/strata/bin/strata \
+		$$(find python/tree python/tree-cuda -name '*.so' -o -name '*.so.0')
 	rm -rf python/stage
 wheel: config.h
 	$(PYTHON) '$(srcdir)/python/backend/strata_build.py' . python/dist

@@ -63,7 +63,8 @@ SHELL_TESTS = \
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)
 EXTRA_DIST += scripts/models_to_onnx.py
-EXTRA_DIST += tests/python/stubtest.txt tests/python/run.py tests/python/support.py tests/python/test_call.py tests/python/test_docs.py \
+EXTRA_DIST += tests/python/stubtest.txt tests/python/run.py tests/python/support.py tests/python/test_call.py \
+	tests/python/test_cuda.py tests/python/test_docs.py \
 	tests/python/test_exchange.py tests/python/test_layer.py tests/python/test_package.py \
 	tests/python/test_session.py tests/python/test_submit.py
 EXTRA_DIST += tests/serving/load.py tests/serving/server.sh

@@ -158,10 +158,24 @@ static const struct dl_tensor *open_capsule(PyObject *capsule, const char *name,
     return &m->tensor;
 }
 
+/* Producers of the host's memory refuse a stream. */
+static bool is_on_cuda(PyObject *object, bool *yes)
+{
+    int type, id;
+    PyObject *device = PyObject_CallMethod(object, "__dlpack_device__", NULL);
+    const bool found = device && PyArg_ParseTuple(device, "ii", &type, &id);
+    *yes = found && type == DL_CUDA;
+    Py_XDECREF(device);
+    return found;
+}
+
 static bool take_dlpack(struct array *a, PyObject *object, const char *name,
                         bool writable, void *stream)
 {
-    PyObject *capsule = ask_dlpack(object, stream);
+    bool ordered = false;
+    if (stream && !is_on_cuda(object, &ordered))
+        return false;
+    PyObject *capsule = ask_dlpack(object, ordered ? stream : NULL);
     if (!capsule)
         return false;
     const struct dl_tensor *t = open_capsule(capsule, name, writable);

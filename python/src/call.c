@@ -35,28 +35,58 @@ static bool take_keyword(const Network *n, PyObject *name, PyObject *value,
     return true;
 }
 
-bool call_inputs(const Network *n, PyObject *args, PyObject *kwargs, PyObject **inputs,
-                 PyObject **cast, PyObject **stream)
+static bool check_count(const Network *n, Py_ssize_t given)
 {
-    const Py_ssize_t n_args = args ? PyTuple_Size(args) : 0;
-    PyObject *name, *value;
-    Py_ssize_t at = 0;
-    if (n_args > n->n_in) {
-        PyErr_Format(PyExc_TypeError, "%zd inputs are given; the network has %d", n_args,
-                     n->n_in);
-        return false;
-    }
-    for (int i = 0; i < n->n_in; i++)
-        inputs[i] = i < n_args ? PyTuple_GetItem(args, i) : NULL;
-    while (kwargs && PyDict_Next(kwargs, &at, &name, &value))
-        if (!take_keyword(n, name, value, inputs, cast, stream))
-            return false;
+    if (given <= n->n_in)
+        return true;
+    PyErr_Format(PyExc_TypeError, "%zd inputs are given; the network has %d", given,
+                 n->n_in);
+    return false;
+}
+
+static bool check_all(const Network *n, PyObject *const *inputs)
+{
     for (int i = 0; i < n->n_in; i++)
         if (!inputs[i]) {
             PyErr_Format(PyExc_TypeError, "input '%s' is missing", n->bindings[i].name);
             return false;
         }
     return true;
+}
+
+static bool call_inputs(const Network *n, PyObject *args, PyObject *kwargs,
+                        PyObject **inputs, PyObject **cast, PyObject **stream)
+{
+    const Py_ssize_t n_args = args ? PyTuple_Size(args) : 0;
+    PyObject *name, *value;
+    Py_ssize_t at = 0;
+    if (!check_count(n, n_args))
+        return false;
+    for (int i = 0; i < n->n_in; i++)
+        inputs[i] = i < n_args ? PyTuple_GetItem(args, i) : NULL;
+    while (kwargs && PyDict_Next(kwargs, &at, &name, &value))
+        if (!take_keyword(n, name, value, inputs, cast, stream))
+            return false;
+    return check_all(n, inputs);
+}
+
+bool call_vector(const Network *n, PyObject *const *args, Py_ssize_t n_args,
+                 PyObject *names, PyObject **inputs)
+{
+    PyObject *cast = NULL, *stream = NULL;
+    const Py_ssize_t n_names = names ? PyTuple_Size(names) : 0;
+    if (!check_count(n, n_args))
+        return false;
+    for (int i = 0; i < n->n_in; i++)
+        inputs[i] = i < n_args ? args[i] : NULL;
+    for (Py_ssize_t i = 0; i < n_names; i++)
+        if (!take_keyword(n, PyTuple_GetItem(names, i), args[n_args + i], inputs, &cast,
+                          &stream))
+            return false;
+    if (!cast && !stream)
+        return check_all(n, inputs);
+    PyErr_SetString(PyExc_TypeError, "requests have neither cast= nor stream=");
+    return false;
 }
 
 bool call_stream(PyObject *object, void **native)

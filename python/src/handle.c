@@ -4,6 +4,8 @@
  */
 #include "python/src/module.h"
 
+#include <string.h>
+
 static PyTypeObject *HandleType;
 
 static void handle_dealloc(Handle *h)
@@ -15,10 +17,25 @@ static void handle_dealloc(Handle *h)
     Py_DECREF(OBJECT(type));
 }
 
+/* Its libraries may be those of Python's packages, of which the loader knows nothing. */
+static bool load_cuda(const char *device)
+{
+    if (!device || strncmp(device, "cuda", 4) != 0)
+        return true;
+    PyObject *module = PyImport_ImportModule("strata._cuda");
+    PyObject *none = module ? PyObject_CallMethod(module, "load", NULL) : NULL;
+    const bool loaded = none != NULL;
+    Py_XDECREF(module);
+    Py_XDECREF(none);
+    return loaded;
+}
+
 Handle *handle_open(const char *device)
 {
     strata_error err;
     int status;
+    if (!load_cuda(device))
+        return NULL;
     Handle *h = (Handle *)PyType_GenericAlloc(HandleType, 0);
     if (!h)
         return NULL;

@@ -150,6 +150,8 @@ typedef struct {
     strata_binding *bindings; /* at the largest sizes */
     PyObject *names;          /* tuple of str */
     PyObject *outputs_type;   /* strata._outputs.Outputs */
+    PyObject *queue;          /* of requests, or NULL: none yet */
+    PyObject *request_type;   /* strata._requests.Request, with the queue */
     PyObject *layers;         /* tuple of Tables that the registry has */
     struct context *idle;     /* of calls */
 } Network;
@@ -224,16 +226,22 @@ PyObject *layer_validate(PyObject *module, PyObject *object);
  */
 
 PyObject *network_call(PyObject *self, PyObject *args, PyObject *kwargs);
-/* Inputs by position or name; n->n_in borrowed references, and the two words that are
- * none. */
-bool call_inputs(const Network *n, PyObject *args, PyObject *kwargs, PyObject **inputs,
-                 PyObject **cast, PyObject **stream);
+/* Inputs by position or name: n->n_in borrowed references. args: the names' values last.
+ */
+bool call_vector(const Network *n, PyObject *const *args, Py_ssize_t n_args,
+                 PyObject *names, PyObject **inputs);
 /* The cudaStream_t of an int, or of an object that has one. */
 bool call_stream(PyObject *object, void **native);
 bool session_register(PyObject *module);
 PyObject *network_session(Network *n, PyObject *args, PyObject *kwargs);
 bool submit_register(PyObject *module);
-PyObject *network_submit(Network *n, PyObject *args, PyObject *kwargs);
+/* Of METH_FASTCALL: with a future of the network's, or for a queue and a future that are
+ * given. */
+PyObject *network_submit(Network *n, PyObject *const *args, Py_ssize_t n_args,
+                         PyObject *names);
+PyObject *network_submit_to(Network *n, PyObject *const *args, Py_ssize_t n_args,
+                            PyObject *names);
+PyObject *network_use_queue(Network *n, PyObject *args);
 PyObject *network_open_batcher(Network *n, PyObject *args, PyObject *kwargs);
 void network_close_batcher(Network *n);
 

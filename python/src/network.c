@@ -187,6 +187,8 @@ static void network_dealloc(Network *n)
     free(n->bindings);
     Py_XDECREF(n->names);
     Py_XDECREF(n->outputs_type);
+    Py_XDECREF(n->queue);
+    Py_XDECREF(n->request_type);
     Py_XDECREF(n->layers);
     Py_XDECREF(OBJECT(n->handle));
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
@@ -252,7 +254,13 @@ static PyMethodDef methods[] = {
     {"_stats", PYTHON(network_stats), METH_NOARGS, NULL},
     {"_open_batcher", PYTHON(network_open_batcher), METH_VARARGS | METH_KEYWORDS, NULL},
     {"_close_batcher", PYTHON(close_batcher), METH_NOARGS, NULL},
-    {"_submit", PYTHON(network_submit), METH_VARARGS | METH_KEYWORDS, NULL},
+    {"submit", PYTHON(network_submit), METH_FASTCALL | METH_KEYWORDS,
+     "Hand in rows, any number, to be run together with those of others: a future. "
+     "Inputs\n"
+     "without their first dim are one row, and so are the outputs then. The arrays must\n"
+     "stay as they are until the future is done."},
+    {"_submit_to", PYTHON(network_submit_to), METH_FASTCALL | METH_KEYWORDS, NULL},
+    {"_use_queue", PYTHON(network_use_queue), METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -21,6 +21,8 @@ typedef struct {
     atomic_int inside;              /* threads that may yet wake it */
 } Queue;
 static PyTypeObject *QueueType;
+static PyObject *lock_name, *waiter_name, *release_name, *result_name, *state_name,
+    *finished;
 
 /* Rows until their end: one request, or several where a run does not take as many. */
 struct pending {
@@ -28,6 +30,7 @@ struct pending {
     Queue *queue;
     PyObject *future, *outputs; /* outputs: a dict of tensors */
     int n_arrays;
+    bool is_request;   /* the future is a Request */
     atomic_int left;   /* requests */
     atomic_int status; /* of the first that failed, whose the message is */
     char *message;
@@ -102,6 +105,36 @@ static void free_pending(struct pending *p)
     free(p);
 }
 
+/* The lock of the thread that waits, if one does. */
+static void wake_waiter(PyObject *request)
+{
+    PyObject *waiter = PyObject_GetAttr(request, waiter_name), *none = NULL;
+    if (waiter && waiter != Py_None)
+        none = PyObject_CallMethodObjArgs(waiter, release_name, NULL);
+    Py_XDECREF(none);
+    Py_XDECREF(waiter);
+    PyErr_Clear(); /* it was woken before: by its time limit */
+}
+
+/* A Request without a condition is a result and a state. No other thread of Python's
+ * comes between; who makes the condition, or begins to wait, looks at the state behind
+ * it. */
+static bool finish_unwatched(const struct pending *p)
+{
+    if (!p->is_request || atomic_load(&p->status) != STRATA_OK)
+        return false;
+    PyObject *lock = PyObject_GetAttr(p->future, lock_name);
+    const bool done = lock == Py_None &&
+                      PyObject_SetAttr(p->future, result_name, p->outputs) == 0 &&
+                      PyObject_SetAttr(p->future, state_name, finished) == 0;
+    Py_XDECREF(lock);
+    if (done)
+        wake_waiter(p->future);
+    else
+        PyErr_Clear();
+    return done;
+}
+
 /* (future, outputs, status, message) of one. */
 static PyObject *result_of(const struct pending *p)
 {
@@ -110,25 +143,31 @@ static PyObject *result_of(const struct pending *p)
                          status, p->message);
 }
 
-static PyObject *queue_drain(Queue *q, PyObject *unused)
+static struct pending *take_done(Queue *q)
 {
-    (void)unused;
     struct pending *p = atomic_exchange(&q->done, NULL), *oldest = NULL;
-    PyObject *list = PyList_New(0);
     while (p) {
         struct pending *next = p->next;
         p->next = oldest;
         oldest = p;
         p = next;
     }
-    while (oldest) {
-        struct pending *next = oldest->next;
-        PyObject *result = list ? result_of(oldest) : NULL;
-        if (!result || PyList_Append(list, result) != 0)
-            Py_CLEAR(list);
-        Py_XDECREF(result);
-        free_pending(oldest);
-        oldest = next;
+    return oldest;
+}
+
+static PyObject *queue_drain(Queue *q, PyObject *unused)
+{
+    (void)unused;
+    PyObject *list = PyList_New(0);
+    for (struct pending *p = take_done(q), *next; p; p = next) {
+        next = p->next;
+        if (list && !finish_unwatched(p)) {
+            PyObject *result = result_of(p);
+            if (!result || PyList_Append(list, result) != 0)
+                Py_CLEAR(list);
+            Py_XDECREF(result);
+        }
+        free_pending(p);
     }
     return list;
 }
@@ -295,7 +334,6 @@ static bool submit(const Network *n, struct pending *p, PyObject *const *inputs)
     int64_t rows = 0;
     bool single = false;
     strata_error err;
-    int status;
     for (int i = 0; i < n->n_in; i++) {
         struct array *a = &p->arrays[i];
         if (!array_take(a, inputs[i], n->bindings[i].name, false, NULL))
@@ -307,30 +345,68 @@ static bool submit(const Network *n, struct pending *p, PyObject *const *inputs)
     }
     if (!make_outputs(n, p, rows, single, out))
         return false;
-    Py_BEGIN_ALLOW_THREADS status = submit_rows(n, p, in, out, rows, &err);
-    Py_END_ALLOW_THREADS return status == STRATA_OK || raise_error(&err) != NULL;
+    /* On the host one request is put into a list, which waits for nobody: to give the
+     * interpreter's lock away and to get it back would take longer. */
+    const bool at_once = n->on_host && rows <= n->most_rows;
+    PyThreadState *thread = at_once ? NULL : PyEval_SaveThread();
+    const int status = submit_rows(n, p, in, out, rows, &err);
+    if (thread)
+        PyEval_RestoreThread(thread);
+    return status == STRATA_OK || raise_error(&err) != NULL;
 }
 
-PyObject *network_submit(Network *n, PyObject *args, PyObject *kwargs)
+static bool submit_to(Network *n, PyObject *queue, PyObject *future, bool is_request,
+                      PyObject *const *args, Py_ssize_t n_args, PyObject *names)
 {
-    PyObject *inputs[MOST_BINDINGS], *cast = NULL, *stream = NULL;
-    PyObject *queue = PyTuple_Size(args) >= 2 ? PyTuple_GetItem(args, 0) : NULL;
-    PyObject *future = queue ? PyTuple_GetItem(args, 1) : NULL;
-    if (!future || !Py_IS_TYPE(queue, QueueType) || !n->batcher) {
+    PyObject *inputs[MOST_BINDINGS];
+    struct pending *p;
+    if (!network_check(n) || !call_vector(n, args, n_args, names, inputs) ||
+        !(p = make_pending(n, queue, future)))
+        return false;
+    p->is_request = is_request;
+    if (submit(n, p, inputs))
+        return true;
+    free_pending(p);
+    return false;
+}
+
+PyObject *network_submit(Network *n, PyObject *const *args, Py_ssize_t n_args,
+                         PyObject *names)
+{
+    if (!n->queue) { /* which makes it */
+        PyObject *none = PyObject_CallMethod(OBJECT(n), "_open_queue", NULL);
+        Py_XDECREF(none);
+        if (!none)
+            return NULL;
+    }
+    PyObject *future = PyObject_CallNoArgs(n->request_type);
+    if (future && !submit_to(n, n->queue, future, true, args, n_args, names))
+        Py_CLEAR(future);
+    return future;
+}
+
+PyObject *network_submit_to(Network *n, PyObject *const *args, Py_ssize_t n_args,
+                            PyObject *names)
+{
+    if (n_args < 2 || !Py_IS_TYPE(args[0], QueueType) || !n->batcher) {
         PyErr_SetString(PyExc_TypeError, "a queue and a future come first");
         return NULL;
     }
-    PyObject *rest = PyTuple_GetSlice(args, 2, PyTuple_Size(args));
-    struct pending *p = NULL;
-    if (rest && network_check(n) &&
-        call_inputs(n, rest, kwargs, inputs, &cast, &stream) &&
-        (p = make_pending(n, queue, future)) && !submit(n, p, inputs)) {
-        free_pending(p);
-        p = NULL;
-    }
-    Py_XDECREF(rest);
-    if (!p)
+    if (!submit_to(n, args[0], args[1], false, args + 2, n_args - 2, names))
         return NULL;
+    Py_RETURN_NONE;
+}
+
+PyObject *network_use_queue(Network *n, PyObject *args)
+{
+    PyObject *queue, *type;
+    if (!PyArg_ParseTuple(args, "O!O", QueueType, &queue, &type))
+        return NULL;
+    PyObject *old_queue = n->queue, *old_type = n->request_type;
+    n->request_type = Py_NewRef(type);
+    n->queue = Py_NewRef(queue);
+    Py_XDECREF(old_queue);
+    Py_XDECREF(old_type);
     Py_RETURN_NONE;
 }
 
@@ -397,5 +473,12 @@ static PyType_Spec spec = {
 
 bool submit_register(PyObject *module)
 {
-    return (QueueType = add_type(module, &spec)) != NULL;
+    lock_name = PyUnicode_InternFromString("_lock");
+    waiter_name = PyUnicode_InternFromString("_waiter");
+    release_name = PyUnicode_InternFromString("release");
+    result_name = PyUnicode_InternFromString("_result");
+    state_name = PyUnicode_InternFromString("_state");
+    finished = PyUnicode_InternFromString("FINISHED");
+    return lock_name && waiter_name && release_name && result_name && state_name &&
+           finished && (QueueType = add_type(module, &spec)) != NULL;
 }

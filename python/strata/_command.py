@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
-from . import _errors
+from . import _cuda, _errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ def run_command(arguments: Sequence[str]) -> str:
     import subprocess
 
     done = subprocess.run([command_path(), *arguments], capture_output=True, text=True,
-                          check=False)
+                          check=False, env=_cuda.environment())
     if done.returncode != 0:
         text = done.stderr.strip() or f"strata {arguments[0]} ended with {done.returncode}"
         raise _errors.make(_STATUS.get(done.returncode, 14), text)
@@ -46,4 +46,4 @@ def main() -> NoReturn:
         sys.exit(_checking.main(sys.argv[2:]))
     path = command_path()
     sys.stdout.flush()
-    os.execv(path, [path, *sys.argv[1:]])
+    os.execve(path, [path, *sys.argv[1:]], _cuda.environment())

@@ -9,7 +9,6 @@ from . import _command, _errors, _layers, _log, _strata
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from concurrent.futures import Future
     from tempfile import TemporaryDirectory
 
     from ._outputs import Outputs
@@ -58,8 +57,6 @@ class Network(_strata.Network):
     number of threads may. `strata.load` makes one."""
 
     _arguments: list[str]
-    _queue: _strata.Queue | None = None  # of requests, once there was one
-    _request: type[Future[Outputs]]
     _folder: TemporaryDirectory[str] | None  # of text, as long as the network
 
     # ---- what it is ----
@@ -129,22 +126,12 @@ class Network(_strata.Network):
         self._open_batcher(max_batch, max_delay_us, contexts, max_waiting)
         _requests.batching.add(self)
 
-    def submit(self, *inputs: Any, **named: Any) -> Future[Outputs]:
-        """Hand in rows, any number, to be run together with those of others. Inputs without
-        their first dim are one row, and so are the outputs then. The arrays must stay as they
-        are until the future is done."""
-        queue = self._queue or self._open_queue()
-        future = self._request()
-        self._submit(queue, future, *inputs, **named)
-        return future
-
-    def _open_queue(self) -> _strata.Queue:
+    def _open_queue(self) -> None:
+        """Called by submit, once."""
         from . import _requests
 
         _requests.open_batcher(self)
-        self._request = _requests.Request
-        self._queue = _requests.thread_queue()
-        return self._queue
+        self._use_queue(_requests.thread_queue(), _requests.Request)
 
     async def submit_async(self, *inputs: Any, **named: Any) -> Outputs:
         """The same from a coroutine, which waits for the outputs."""

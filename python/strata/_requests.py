@@ -20,22 +20,22 @@ Results = list[tuple[Any, Any, int, str | None]]
 
 # ---- futures ----
 
-_making = threading.Lock()  # of conditions; whoever completes many futures holds it once
+_making = threading.Lock()  # of what waits
 
 
 class Request(Future[Outputs]):
-    """A Future whose lock is made when somebody waits for it, or asks for more than its
-    result: of those that are done before, which are most where requests are many, it is never
-    needed."""
+    """A Future whose condition is made when somebody asks for more than its result: where
+    requests are many, most are done before, and one thread waits for the others, which a
+    plain lock does. Those the queue finishes by itself."""
 
     _state = "PENDING"
     _result: Outputs | None = None
     _exception: BaseException | None = None
     _done_callbacks: Any = ()
     _lock: threading.Condition | None = None
+    _waiter: threading.Lock | None = None  # held until it is done
 
-    def __init__(self) -> None:
-        """Not as the base, which makes a lock."""
+    __init__ = object.__init__  # the base's makes a condition
 
     @property
     def _condition(self) -> threading.Condition:  # type: ignore[override]
@@ -48,20 +48,33 @@ class Request(Future[Outputs]):
         return self._lock
 
     def result(self, timeout: float | None = None) -> Outputs:
+        if self._state != "FINISHED" and self._lock is None:
+            with _making:
+                waiter = None if self._waiter else threading.Lock()
+                if waiter:
+                    waiter.acquire()
+                    self._waiter = waiter
+            if waiter and self._state == "PENDING" and not waiter.acquire(
+                    timeout=-1 if timeout is None else max(timeout, 0)):
+                return super().result(0)
         if self._state == "FINISHED" and self._exception is None:
             return self._result  # type: ignore[return-value]
         return super().result(timeout)
 
+    def cancel(self) -> bool:
+        cancelled = super().cancel()
+        if cancelled:
+            self.wake()
+        return cancelled
+
+    def wake(self) -> None:
+        """It is done; the queue does that for those it finishes."""
+        with _making:
+            if self._waiter and self._waiter.locked():
+                self._waiter.release()
+
     def done(self) -> bool:
         return self._state == "FINISHED" or super().done()
-
-    def finish_unwatched(self, outputs: Outputs) -> bool:
-        """With the lock of conditions held: done, unless it has a lock that others may hold."""
-        if self._lock is not None:
-            return False
-        self._result = outputs
-        self._state = "FINISHED"
-        return True
 
 
 class _Completer:
@@ -97,10 +110,6 @@ batching: weakref.WeakSet[Network] = weakref.WeakSet()
 
 def finish(results: Results) -> None:
     """Tell whoever holds the futures; one that was cancelled wants to know nothing."""
-    with _making:
-        results = [one for one in results
-                   if one[2] or not isinstance(one[0], Request)
-                   or not one[0].finish_unwatched(one[1])]
     for future, outputs, status, message in results:
         if isinstance(future, Future) and not future.set_running_or_notify_cancel():
             continue
@@ -110,6 +119,8 @@ def finish(results: Results) -> None:
             future.set_result(outputs)
         else:
             future.set_exception(_errors.make(status, message or ""))
+        if isinstance(future, Request):
+            future.wake()
 
 
 def open_batcher(network: Network) -> None:
@@ -120,11 +131,11 @@ def open_batcher(network: Network) -> None:
 
 async def submit_async(network: Network, inputs: tuple[Any, ...],
                        named: dict[str, Any]) -> Outputs:
-    if network._queue is None:
-        network._open_queue()
+    if network not in batching:
+        open_batcher(network)
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Outputs] = loop.create_future()
-    network._submit(loop_queue(loop), future, *inputs, **named)
+    network._submit_to(loop_queue(loop), future, *inputs, **named)
     return await future
 
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # TAP: pip builds the package and installs it in a fresh virtual environment, where nothing
-# but what is in the wheel tells it of plugins, libstrata or the command. NumPy, mypy and
-# what looks at wheels are tried where PyPI is there.
+# but what is in the wheel tells it of plugins, libstrata or the command; then the wheels of
+# oneDNN and CUDA join it. NumPy and mypy are tried where PyPI is there.
 . "${srcdir:-.}/tests/tap.sh"
 whole() { # whole REASON: nothing can be tried
     echo "1..1"
@@ -30,6 +30,37 @@ expect 0 '^ok|Convolution' 'python -m strata finds the plugins in the wheel' \
     "$python" -m strata describe Convolution
 expect 0 "$scratch/venv/" 'libstrata is the wheel'"'"'s' "$python" -c \
     'import strata; print([l for l in open("/proc/self/maps") if "libstrata" in l][0])'
+
+backend=$srcdir/python/backend/strata_build.py wheels=$scratch/wheels
+"$python" "$backend" "$builddir" "$wheels" >"$log" 2>&1 &&
+    "$python" "$backend" --split "$wheels"/strata-*.whl "$wheels/parts" >>"$log" 2>&1
+result $? 'the wheels are written, oneDNN apart'
+join() { # join WHEEL... : over what is installed
+    "$python" -m pip install -q --no-index --no-deps --force-reinstall "$@" >"$log" 2>&1
+}
+onednn() { "$python" -m strata list 2>>"$log" | grep -c onednn; }
+claim='impls of oneDNN come with its wheel, and go with it'
+if [ -e "$builddir/plugins/.libs/onednn.so" ]; then
+    join "$wheels"/parts/strata-*.whl && [ "$(onednn)" -eq 0 ] &&
+        join "$wheels"/parts/strata_onednn-*.whl && [ "$(onednn)" -gt 0 ] &&
+        "$python" -m pip uninstall -qy strata-onednn >>"$log" 2>&1 && [ "$(onednn)" -eq 0 ]
+    result $? "$claim"
+else
+    skip "$claim" 'a build without oneDNN'
+fi
+claim='the wheel of the CUDA plugins has the device module'
+if [ -e "$builddir/kernels/.libs/strata-cuda.so" ]; then
+    join "$wheels"/strata_cuda13-*.whl &&
+        expect 0 "$scratch/venv/.*/devices-1/strata-cuda.so|an array on cuda:0" "$claim" "$python" -c '
+import strata
+try:
+    strata.pinned_empty((1,), device="cuda:0")
+    print("an array on cuda:0")
+except strata.Error:  # no driver
+    print([line for line in open("/proc/self/maps") if "strata-cuda" in line][0])'
+else
+    skip "$claim" 'a build without CUDA'
+fi
 
 pypi() { timeout 100 "$python" -m pip install -q --only-binary :all: "$@" >"$log" 2>&1; }
 claim='the examples of docs/python.md run'

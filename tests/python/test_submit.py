@@ -2,6 +2,7 @@
 """Requests: futures, coroutines, and how they end."""
 import asyncio
 import threading
+import time
 import unittest
 
 import strata
@@ -99,6 +100,54 @@ class Submit(unittest.TestCase):
             f.cancel()
         for f in futures:
             self.assertTrue(f.cancelled() or len(flat(f.result(60).y)) == 16)
+
+    def test_any_number_may_wait_and_each_only_so_long(self):
+        from concurrent.futures import CancelledError
+        gate, found = threading.Event(), []
+
+        @strata.layer
+        def wait_for_gate(x, y):
+            gate.wait(60)
+            memoryview(y).cast("B")[:] = memoryview(x).cast("B")
+        gate.set()
+        net = strata.load(text=relu("8 x 16").replace("Activation\nkind = relu", "WaitForGate"))
+        net.batcher()
+        wait_for_gate.remove()
+
+        def ask(future, limit):
+            try:
+                found.append(flat(future.result(limit).y)[0])
+            except (TimeoutError, CancelledError) as error:
+                found.append(type(error).__name__)
+
+        def meanwhile(future, limits, then=lambda: None):
+            found.clear()
+            threads = [threading.Thread(target=ask, args=(future, limit)) for limit in limits]
+            for t in threads:
+                t.start()
+            while len(found) < sum(limit is not None and limit < 1 for limit in limits):
+                time.sleep(0.001)
+            then()
+            for t in threads:
+                t.join()
+            return found
+        for limits in ((None,), (60, None, 60), (0, -1), (0.01, 60), (60, 0.01, 60)):
+            gate.clear()
+            future = net.submit(buffer((16,), value=2))
+            whole = [2 if limit is None or limit > 1 else "TimeoutError" for limit in limits]
+            self.assertCountEqual(meanwhile(future, limits, gate.set), whole)
+            self.assertEqual(flat(future.result().y)[0], 2)
+        for limits in ((None,), (60, None)):
+            gate.clear()
+            future = net.submit(buffer((16,)))
+            self.assertEqual(meanwhile(future, limits, future.cancel),
+                             ["CancelledError"] * len(limits))
+            gate.set()
+        refused = load("8 x 65536")
+        refused.batcher(max_waiting=1)
+        x = memoryview(bytes(4 * 64 * 65536)).cast("f", [64, 65536])
+        with self.assertRaises(strata.Busy):
+            refused.submit(x).result()
 
     def test_what_is_wrong_is_refused_at_once(self):
         net = load("8 x 16")
