@@ -77,9 +77,6 @@ void trial_follow(struct trial *t);
 /* Whether the result is out of its dtype's range, and the impl may then give any number.
  */
 bool trial_drops(const struct trial *t, double want, int32_t dtype);
-/* How far rounding to a dtype may move a number: FP8 rounds each by so much that a bound
- * of the largest would hold nothing; of others 0. */
-double trial_rounding(int32_t dtype, double want);
 /* Whether NaN and infinities of output o are as they are expected, and its numbers agree
  * within what is allowed; else where they are not: at. */
 bool trial_specials_agree(const struct trial *t, int o, int32_t dtype, double allowed,

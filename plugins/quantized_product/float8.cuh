@@ -3,8 +3,9 @@
  * Products of E4M3 on Hopper's tensor cores: common/product's kernel, and what the layer
  * makes of a sum.
  *
- * The chip keeps 14 bits of a sum. So a sum stays in it for a part of the depth alone, to
- * be added to the total in FP32.
+ * The chip keeps 14 bits of a sum. A kind may leave it there for a part of the depth
+ * alone, to be added to the total in FP32: that takes registers for two, and a part's end
+ * waits for its products.
  *
  * A thread has two neighbours of each eight columns. Columns are packed in an order that
  * makes them four neighbours of each sixteen.

@@ -7,16 +7,11 @@
 
 #include <strata/layers.h>
 
-/* Rows x columns of a tile. */
+/* Rows x columns of a tile; but for the pairs, sums are FP32 by parts of the depth. */
 #define FLOAT8_EACH(_)                                                                   \
     _(128x256_pair)                                                                      \
-    _(192x128_pair)                                                                      \
-    _(192x128_1)                                                                         \
-    _(192x128_2)                                                                         \
-    _(192x128_4)                                                                         \
     _(128x128_pair)                                                                      \
-    _(128x128_1)                                                                         \
-    _(128x192_2)                                                                         \
+    _(128x192_parts)                                                                     \
     _(128x64_split)                                                                      \
     _(64x64_split)                                                                       \
     _(64x32_split)

@@ -2,7 +2,7 @@
  *
  * QuantizedProduct of E4M3 on Hopper's tensor cores. The sizes of tiles are tactics:
  * pairs for large products, which fill the chip several times; split ones for small
- * products, whose depth the blocks of a cluster share.
+ * products, whose depth the blocks of a cluster share. All but pairs keep FP32's bits.
  */
 #include "plugins/quantized_product/float8.h"
 
@@ -13,41 +13,30 @@
 #define LEAST_TILES 16  /* of a tactic that does not share depths */
 #define MOST_TILES 1024 /* of one that does */
 
-#define TILE(result, steps, ...)                                                         \
-    &launch_of<product_tile<product_float8<result, steps>, __VA_ARGS__>>
-#define HALVES(...) TILE(__half, __VA_ARGS__), TILE(__nv_bfloat16, __VA_ARGS__)
+#define PART 2 /* steps of the depth that a sum stays in the tensor cores: 256 */
 
 enum { TO_E4M3, TO_FP16, TO_BF16, TO_FP32, RESULTS };
 
-/* Steps that a sum stays in the tensor cores; parts, columns, warpgroups, stages, turns,
- * pair, split, blocks of a multiprocessor. By what they write, where there is one. */
+#define TILE(result, steps, ...)                                                         \
+    &launch_of<product_tile<product_float8<result, steps>, __VA_ARGS__>>
+#define HALVES(...) TILE(__half, __VA_ARGS__), TILE(__nv_bfloat16, __VA_ARGS__)
+#define EVERY(...)                                                                       \
+    TILE(__nv_fp8_e4m3, __VA_ARGS__), HALVES(__VA_ARGS__), TILE(float, __VA_ARGS__)
+
+/* Steps, 0: all; parts, columns, warpgroups, stages, turns, pair, split, blocks of a
+ * multiprocessor. By what they write: pairs have no room for FP32. */
 static const product_launch *const launches[FLOAT8_TACTICS][RESULTS] = {
     [FLOAT8_128x256_pair] = {TILE(__nv_fp8_e4m3, 0, 1, 256, 2, 4, false, true, false, 1),
-                             TILE(__half, 0, 1, 256, 2, 3, false, true, false, 1)},
-    [FLOAT8_192x128_pair] = {TILE(__nv_fp8_e4m3, 0, 1, 128, 3, 5, false, true, false, 1),
-                             TILE(__half, 0, 1, 128, 3, 4, false, true, false, 1)},
-    [FLOAT8_192x128_1] = {TILE(__nv_fp8_e4m3, 1, 1, 128, 3, 5, false, true, false, 1,
-                               true),
-                          TILE(__half, 1, 1, 128, 3, 4, false, true, false, 1, true)},
-    [FLOAT8_192x128_2] = {TILE(__nv_fp8_e4m3, 2, 1, 128, 3, 5, false, true, false, 1,
-                               true)},
-    [FLOAT8_192x128_4] = {TILE(__nv_fp8_e4m3, 4, 1, 128, 3, 5, false, true, false, 1,
-                               true),
-                          TILE(__half, 4, 1, 128, 3, 4, false, true, false, 1, true)},
+                             HALVES(0, 1, 256, 2, 3, false, true, false, 1)},
     [FLOAT8_128x128_pair] = {TILE(__nv_fp8_e4m3, 0, 2, 128, 2, 5, true, true, false, 1),
-                             TILE(__half, 0, 2, 128, 2, 5, true, true, false, 1)},
-    [FLOAT8_128x128_1] = {TILE(__nv_fp8_e4m3, 1, 1, 128, 2, 6, false, true, false, 1),
-                          TILE(__half, 1, 1, 128, 2, 5, false, true, false, 1)},
-    [FLOAT8_128x192_2] = {TILE(__nv_fp8_e4m3, 2, 1, 192, 2, 5, false, true, false, 1)},
-    [FLOAT8_128x64_split] = {TILE(__nv_fp8_e4m3, 4, 1, 64, 2, 6, false, false, true, 1),
-                             HALVES(4, 1, 64, 2, 6, false, false, true, 1),
-                             TILE(float, 4, 1, 64, 2, 6, false, false, true, 1)},
-    [FLOAT8_64x64_split] = {TILE(__nv_fp8_e4m3, 4, 1, 64, 1, 5, false, false, true, 2),
-                            HALVES(4, 1, 64, 1, 5, false, false, true, 2),
-                            TILE(float, 4, 1, 64, 1, 5, false, false, true, 2)},
-    [FLOAT8_64x32_split] = {TILE(__nv_fp8_e4m3, 4, 1, 32, 1, 12, false, false, true, 1),
-                            HALVES(4, 1, 32, 1, 12, false, false, true, 1),
-                            TILE(float, 4, 1, 32, 1, 12, false, false, true, 1)},
+                             HALVES(0, 2, 128, 2, 5, true, true, false, 1)},
+    [FLOAT8_128x192_parts] = {TILE(__nv_fp8_e4m3, PART, 1, 192, 2, 5, false, true, false,
+                                   1),
+                              HALVES(PART, 1, 192, 2, 4, false, true, false, 1),
+                              TILE(float, PART, 1, 192, 2, 3, false, true, false, 1)},
+    [FLOAT8_128x64_split] = {EVERY(PART, 1, 64, 2, 6, false, false, true, 1)},
+    [FLOAT8_64x64_split] = {EVERY(PART, 1, 64, 1, 5, false, false, true, 2)},
+    [FLOAT8_64x32_split] = {EVERY(PART, 1, 32, 1, 12, false, false, true, 1)},
 };
 
 static const product_launch *launch_for(int tactic, int32_t dtype)

@@ -22,7 +22,7 @@
  * K; Bias: a warpgroup keeps that of its columns in shared memory; store<tile>, what
  * becomes of sums, and multiply(consumer, sum, steps). */
 template <class Kind_, int Parts_, int Columns_, int Groups_, int Stages_, bool Turns_,
-          bool Pair_, bool Splits_, int Blocks_, bool Wide_ = Parts_ *Columns_ >= 192>
+          bool Pair_, bool Splits_, int Blocks_>
 struct product_tile {
     typedef Kind_ Kind;
     typedef typename Kind::Element Element;
@@ -34,7 +34,7 @@ struct product_tile {
     static const int Parts = Parts_, Columns = Columns_, Groups = Groups_;
     static const int Stages = Stages_, Blocks = Blocks_;
     static const bool Turns = Turns_, Pair = Pair_, Splits = Splits_;
-    static const bool Wide = Wide_; /* registers are shared out */
+    static const bool Wide = Parts * Columns >= 192; /* registers are shared out */
     static const int Rows = (Turns ? 1 : Groups) * Parts * 64;
     static const int Threads = Groups * 128 + (Wide ? 128 : 32);
     static const int ABytes = Rows * Row, BBytes = Columns * Row;
