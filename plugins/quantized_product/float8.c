@@ -22,28 +22,6 @@ int float8_accept(const strata_node *n)
     return quantized_accept(n, &p->quantized);
 }
 
-int float8_setup(const strata_node *n, void *state)
-{
-    const strata_quantized_product *p = n->params;
-    struct float8_plain *c = state;
-    const uint8_t *from = n->weight[WEIGHT].data;
-    void *packed, *factor;
-    int status = product_resolve(n, &c->depth, &c->units);
-    if (status == STRATA_OK)
-        status = quantized_factors(n, c->units, &factor);
-    if (status == STRATA_OK)
-        status = quantized_pack(n, (size_t)n->weight[WEIGHT].count, &packed);
-    if (status != STRATA_OK)
-        return status;
-    for (int64_t u = 0; u < c->units; u++)
-        for (int64_t k = 0; k < c->depth; k++)
-            ((uint8_t *)packed)[u * c->depth + k] =
-                from[p->transposed ? u * c->depth + k : k * c->units + u];
-    c->packed = packed;
-    c->factor = factor;
-    return STRATA_OK;
-}
-
 /* Sixteen sums, of each sixteenth product from one of the first on, in order; then their
  * sum, in order. */
 static float dot(const float *value, const uint8_t *x, const uint8_t *w, int64_t n)
@@ -66,9 +44,9 @@ static void store(const strata_tensor *out, int64_t at, float y, float scale_out
 
 int float8_run(const strata_run *r)
 {
-    const struct float8_plain *c = r->state;
+    const struct product_plain *c = r->state;
     const strata_quantized_product *p = r->params;
-    const uint8_t *x = r->in[0].data;
+    const uint8_t *x = r->in[0].data, *packed = c->packed;
     const float *bias = r->weight[STRATA_QUANTIZED_BIAS].data;
     const float scale = quantized_scale_out(r);
     const int64_t total = r->out[0].count;
@@ -78,8 +56,7 @@ int float8_run(const strata_run *r)
 #pragma omp parallel for schedule(static)
     for (int64_t task = 0; task < total; task++) {
         const int64_t row = task / c->units, u = task % c->units;
-        const float sum =
-            dot(value, x + row * c->depth, c->packed + u * c->depth, c->depth);
+        const float sum = dot(value, x + row * c->depth, packed + u * c->depth, c->depth);
         store(
             &r->out[0], task,
             quantized_activate(&p->quantized, sum * c->factor[u] + (bias ? bias[u] : 0)),

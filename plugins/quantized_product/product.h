@@ -10,14 +10,16 @@
 /* The shape: fails with the reason. */
 int product_resolve(const strata_node *n, int64_t *depth, int64_t *units);
 
-/* Of E4M3, float8.c: the plain impl, and the definition. */
-struct float8_plain {
+/* State of plain impls, and what makes it. */
+struct product_plain {
     int64_t depth, units;
-    const uint8_t *packed; /* units x depth */
-    const float *factor;   /* of each unit: scale_in*weight_scale */
+    const void *packed;  /* units x depth bytes */
+    const float *factor; /* of each unit: scale_in*weight_scale */
 };
+int product_setup(const strata_node *n, void *state);
+
+/* Of E4M3, float8.c: the plain impl, and the definition. */
 int float8_accept(const strata_node *n);
-int float8_setup(const strata_node *n, void *state);
 int float8_run(const strata_run *r);
 int float8_reference(const strata_node *n, const void *const *in,
                      const void *const *weight, void *const *out);

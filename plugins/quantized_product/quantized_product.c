@@ -103,12 +103,6 @@ static double flops(const strata_node *n)
 
 /* ---- plain C ------------------------------------------------------------------- */
 
-struct plain {
-    int64_t depth, units;
-    const int8_t *packed; /* units x depth */
-    const float *factor;  /* of each unit: scale_in*weight_scale */
-};
-
 static int plain_accept(const strata_node *n)
 {
     const strata_quantized_product *p = n->params;
@@ -119,10 +113,10 @@ static int plain_accept(const strata_node *n)
     return status ? status : quantized_check_depth(n, depth, 1);
 }
 
-static int plain_setup(const strata_node *n, void *state)
+int product_setup(const strata_node *n, void *state)
 {
     const strata_quantized_product *p = n->params;
-    struct plain *c = state;
+    struct product_plain *c = state;
     const int8_t *from = n->weight[WEIGHT].data;
     void *packed, *factor;
     int status = product_resolve(n, &c->depth, &c->units);
@@ -143,7 +137,8 @@ static int plain_setup(const strata_node *n, void *state)
 
 static int plain_run(const strata_run *r)
 {
-    const struct plain *c = r->state;
+    const struct product_plain *c = r->state;
+    const int8_t *packed = c->packed;
     const strata_quantized_product *p = r->params;
     const strata_quantized *q = &p->quantized;
     const strata_tensor *in = &r->in[0];
@@ -155,7 +150,7 @@ static int plain_run(const strata_run *r)
         const int64_t row = task / c->units, u = task % c->units;
         const int32_t sum =
             quantized_dot((const char *)in->data + row * c->depth, in->dtype,
-                          c->packed + u * c->depth, c->depth, (int32_t)q->zero_in);
+                          packed + u * c->depth, c->depth, (int32_t)q->zero_in);
         quantized_store(q, &r->out[0], task,
                         quantized_value(q, sum, c->factor[u], bias ? bias[u] : 0), scale);
     }
@@ -219,9 +214,9 @@ static const strata_impl impls[] = {
      .rows = STRATA_ARRAY(rows),
      .efficiency = 0.05,
      .bandwidth = 0.3,
-     .state_size = sizeof(struct plain),
+     .state_size = sizeof(struct product_plain),
      .accept = plain_accept,
-     .setup = plain_setup,
+     .setup = product_setup,
      .run = plain_run},
     {.id = 2,
      .device = STRATA_HOST,
@@ -230,9 +225,9 @@ static const strata_impl impls[] = {
      .rows = STRATA_ARRAY(float8_rows),
      .efficiency = 0.01,
      .bandwidth = 0.1,
-     .state_size = sizeof(struct float8_plain),
+     .state_size = sizeof(struct product_plain),
      .accept = float8_accept,
-     .setup = float8_setup,
+     .setup = product_setup,
      .run = float8_run},
 };
 
