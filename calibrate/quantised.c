@@ -33,9 +33,9 @@ struct writing {
     strata_error *err;
 };
 
-float quantised_scale(const struct range *r)
+float quantised_scale(const struct quant_type *type, const struct range *r)
 {
-    return (float)quant_scale(&quant_int8, fmax(fabs(r->low), fabs(r->high)));
+    return (float)quant_scale(type, fmax(fabs(r->low), fabs(r->high)));
 }
 
 static void close_writing(struct writing *w)
@@ -150,10 +150,10 @@ static int add_tensor(struct writing *w, size_t t)
     const struct range *r = ranges_find(w->q->ranges, name);
     if (!r)
         return error_set(w->err, STRATA_ENOTFOUND,
-                         "there is no range for tensor '%s', which is to be int8; "
+                         "there is no range for tensor '%s', which is to be %s; "
                          "collect the ranges anew, or add its line",
-                         name);
-    const float scale = quantised_scale(r);
+                         name, w->q->scheme->type->name);
+    const float scale = quantised_scale(w->q->scheme->type, r);
     const float range[] = {(float)r->low, (float)r->high,
                            w->q->saturated ? (float)w->q->saturated[t] : NAN};
     int status = add_scalars(w, text_print("%s.quantize.scale", w->steps[t]), &scale, 1);
@@ -232,7 +232,7 @@ static int add_quantised(struct writing *w, const struct network_layer *l,
     const struct network_weight *from = &l->weights[scheme_weight(l, c->weight)];
     const struct weight_form *form = w->q->scheme->weights_only;
     struct int8_weight made;
-    int status = int8_weight_make(&made, l, c, form, w->err);
+    int status = int8_weight_make(&made, l, c, w->q->scheme->type, form, w->err);
     if (status != STRATA_OK)
         return status;
     status = add_scales(w, l, &made);
@@ -243,7 +243,7 @@ static int add_quantised(struct writing *w, const struct network_layer *l,
                           dims, 2);
     } else if (status == STRATA_OK) {
         status = add_view(w, text_print("%s.%s", l->name, c->weight), made.values,
-                          STRATA_INT8, from->dims, from->rank);
+                          w->q->scheme->type->dtype, from->dims, from->rank);
         made.values = NULL; /* taken */
     }
     int8_weight_free(&made);
@@ -317,7 +317,7 @@ static void print_steps(const struct writing *w, int t, FILE *f)
     fprintf(f,
             "\n[layer %s.quantize]\ntype = Quantize\ninputs = %s\ndtype = %s\n"
             "weights = w:%s.quantize\n",
-            step, w->net->tensors[t].name, quant_int8.name, step);
+            step, w->net->tensors[t].name, w->q->scheme->type->name, step);
     fprintf(f,
             "\n[layer %s.dequantize]\ntype = Dequantize\ninputs = %s.quantize\n"
             "weights = w:%s.quantize\n",

@@ -8,8 +8,8 @@
  *   ranges.T           FP32: low, high, and the share of the values beyond them, NaN
  *                      where that is not known; for people
  *
- * and of a quantised layer L its operand as int8, L.weight_scale (FP32, a step each
- * channel of the output) and L.bias.
+ * and of a quantised layer L its operand as int8 (or the scheme's type), L.weight_scale
+ * (FP32, a step each channel of the output) and L.bias.
  */
 #ifndef CALIBRATE_QUANTISED_H
 #define CALIBRATE_QUANTISED_H
@@ -43,6 +43,6 @@ int quantised_make(struct quantised *out, const struct quantising *q,
 void quantised_free(struct quantised *q);
 
 /* Scale of a tensor by its range. */
-float quantised_scale(const struct range *r);
+float quantised_scale(const struct quant_type *type, const struct range *r);
 
 #endif /* CALIBRATE_QUANTISED_H */

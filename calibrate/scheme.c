@@ -66,10 +66,10 @@ static void order_multiply(const struct network_layer *layer, const int64_t *dim
 
 static const char matrix_multiply[] = "core::MatrixMultiply@1";
 static const struct computes all_computes[] = {
-    {"core::Convolution@1", "weight", "bias", 1, order_convolution},
-    {"core::Deconvolution@1", "weight", "bias", 1, order_deconvolution},
-    {"core::FullyConnected@1", "weight", "bias", 1, order_fully_connected},
-    {matrix_multiply, "b", "bias", -1, order_multiply},
+    {"core::Convolution@1", "weight", "bias", 1, false, order_convolution},
+    {"core::Deconvolution@1", "weight", "bias", 1, false, order_deconvolution},
+    {"core::FullyConnected@1", "weight", "bias", 1, true, order_fully_connected},
+    {matrix_multiply, "b", "bias", -1, true, order_multiply},
 };
 
 int scheme_weight(const struct network_layer *layer, const char *name)
@@ -150,24 +150,29 @@ static const struct carries {
     const char *type;
     bool (*holds)(const void *params); /* NULL: always */
     bool sums;
+    bool any; /* of any type, not int8 alone */
 } all_carries[] = {
-    {"core::Pooling@1", carries_pooling, false},
-    {"core::Resize@1", carries_resize, false},
-    {"core::Padding@1", carries_padding, false},
-    {"core::Concatenation@1", NULL, false},
-    {"core::Shuffle@1", NULL, false},
-    {"core::Slice@1", NULL, false},
-    {"core::Identity@1", NULL, false},
-    {"core::ElementWise@1", carries_sum, true},
+    {"core::Pooling@1", carries_pooling, false, false},
+    {"core::Resize@1", carries_resize, false, false},
+    {"core::Padding@1", carries_padding, false, false},
+    {"core::Concatenation@1", NULL, false, true},
+    {"core::Shuffle@1", NULL, false, true},
+    {"core::Slice@1", NULL, false, true},
+    {"core::Identity@1", NULL, false, true},
+    {"core::ElementWise@1", carries_sum, true, false},
 };
 
-static const struct carries *carries(const struct network_layer *layer)
+static const struct carries *carries(const struct network_layer *layer,
+                                     const struct quant_type *type)
 {
-    for (size_t i = 0; i < ARRAY_LENGTH(all_carries); i++)
-        if (strcmp(layer->type->full_name, all_carries[i].type) == 0)
-            return !all_carries[i].holds || all_carries[i].holds(layer->params)
-                       ? &all_carries[i]
+    for (size_t i = 0; i < ARRAY_LENGTH(all_carries); i++) {
+        const struct carries *c = &all_carries[i];
+        if (strcmp(layer->type->full_name, c->type) == 0)
+            return (c->any || type == &quant_int8) &&
+                           (!c->holds || c->holds(layer->params))
+                       ? c
                        : NULL;
+    }
     return NULL;
 }
 
@@ -277,7 +282,7 @@ static void take_tensors(struct scheme *s)
     }
     for (size_t i = net->n_layers; i-- > 0;) {
         const struct network_layer *l = &net->layers[i];
-        const struct carries *c = carries(l);
+        const struct carries *c = carries(l, s->type);
         s->reads[i] |= s->computes[i] != NULL;
         if (ends_pass(s, l))
             s->activated[l->inputs[0]] = true;
@@ -294,10 +299,24 @@ static void take_tensors(struct scheme *s)
         s->shares[t] = first_of(s, (int)t);
 }
 
-int scheme_make(struct scheme *s, const strata_network *net, const bool *keep,
+/* How a layer is quantised; NULL: it is not. */
+static const struct computes *choose(const struct scheme *s,
+                                     const struct network_layer *l)
+{
+    const struct computes *c = scheme_computes(s->net, l);
+    const bool matrix =
+        c && (c->type == matrix_multiply || s->net->tensors[l->inputs[0]].rank == 2);
+    return (s->weights_only && c && c->type != matrix_multiply) ||
+                   (s->type != &quant_int8 && c && !(c->products && matrix))
+               ? NULL
+               : c;
+}
+
+int scheme_make(struct scheme *s, const strata_network *net,
+                const struct quant_type *type, const bool *keep,
                 const struct weight_form *weights_only, strata_error *err)
 {
-    *s = (struct scheme){.net = net, .weights_only = weights_only};
+    *s = (struct scheme){.net = net, .type = type, .weights_only = weights_only};
     s->computes = zalloc(net->n_layers, sizeof *s->computes, "a scheme", err);
     s->reads = zalloc(net->n_layers, sizeof *s->reads, "a scheme", err);
     s->tensors = zalloc(net->n_tensors, sizeof *s->tensors, "a scheme", err);
@@ -312,9 +331,7 @@ int scheme_make(struct scheme *s, const strata_network *net, const bool *keep,
     for (size_t t = 0; t < net->n_tensors; t++)
         s->shares[t] = (int)t;
     for (size_t i = 0; i < net->n_layers; i++) {
-        const struct computes *c =
-            keep && keep[i] ? NULL : scheme_computes(net, &net->layers[i]);
-        s->computes[i] = weights_only && c && c->type != matrix_multiply ? NULL : c;
+        s->computes[i] = keep && keep[i] ? NULL : choose(s, &net->layers[i]);
         s->n_layers += s->computes[i] != NULL;
     }
     if (!weights_only)

@@ -15,7 +15,8 @@ int experiment_answers(struct answers *out, const struct experiment *x, const bo
     struct quantising q = *x->quantising;
     struct scheme scheme;
     struct probe t;
-    int status = scheme_make(&scheme, q.scheme->net, keep, q.scheme->weights_only, err);
+    int status = scheme_make(&scheme, q.scheme->net, q.scheme->type, keep,
+                             q.scheme->weights_only, err);
     if (status != STRATA_OK)
         return status;
     q.scheme = &scheme;

@@ -10,7 +10,7 @@
 #include "calibrate/method/method.h"
 #include "core/alloc.h"
 
-#define NIBBLE_ZERO 8 /* what stands for 0 in 4 bits */
+#define NIBBLE_ZERO 8  /* what stands for 0 in 4 bits */
 #define PARALLEL 65536 /* values that pay for a thread team */
 
 /* ---- where things lie ----------------------------------------------------------------
@@ -56,24 +56,25 @@ static int load(float **out, int64_t *count, const struct network_weight *w,
         if (!isfinite((*out)[i]))
             status =
                 error_set(err, STRATA_EINVAL,
-                          "weight '%s': element %lld is %s; a weight of int8 is a "
-                          "number",
+                          "weight '%s': element %lld is %s; a weight of few bits is "
+                          "a number",
                           w->name, (long long)i, isnan((*out)[i]) ? "NaN" : "infinite");
     return status;
 }
 
-/* ---- int8 ----------------------------------------------------------------------------
+/* ---- 8 bits --------------------------------------------------------------------------
  */
 
-/* The largest magnitude is 127 steps. */
-static void find_scales(struct int8_weight *w, const float *from)
+/* The largest magnitude is the type's. */
+static void find_scales(struct int8_weight *w, const float *from,
+                        const struct quant_type *type)
 {
     for (int64_t i = 0; i < w->count; i++) {
         float *most = &w->scales[int8_weight_scale(w, i)];
         *most = fmaxf(*most, fabsf(from[i]));
     }
     for (int64_t k = 0; k < w->channels * w->groups; k++)
-        w->scales[k] = (float)quant_scale(&quant_int8, (double)w->scales[k]);
+        w->scales[k] = (float)quant_scale(type, (double)w->scales[k]);
 }
 
 /* ---- 4 bits --------------------------------------------------------------------------
@@ -158,7 +159,7 @@ uint8_t *int8_weight_pack(const struct int8_weight *w, int64_t dims[2], strata_e
     uint8_t *bytes = zalloc((size_t)(rows * w->channels), 1, "weights of 4 bits", err);
     for (int64_t i = 0; bytes && i < w->count; i++) {
         const int64_t k = depth_of(w, i), n = i / w->order[ORDER_INNER] % w->channels;
-        const int nibble = w->values[i] + NIBBLE_ZERO;
+        const int nibble = (int8_t)w->values[i] + NIBBLE_ZERO;
         bytes[last ? k / 2 * w->channels + n : n * rows + k / 2] |=
             (uint8_t)(nibble << (k % 2 > 0 ? 4 : 0));
     }
@@ -168,16 +169,21 @@ uint8_t *int8_weight_pack(const struct int8_weight *w, int64_t dims[2], strata_e
 /* ---- both ----------------------------------------------------------------------------
  */
 
-static void round_values(struct int8_weight *w, const float *from, double least,
-                         double most)
+static uint8_t nibble_code(double steps)
+{
+    return (uint8_t)(int8_t)fmax(fmin(nearbyint(steps), NIBBLE_ZERO - 1), -NIBBLE_ZERO);
+}
+
+static void round_values(struct int8_weight *w, const float *from,
+                         uint8_t (*code)(double), double (*value)(uint8_t))
 {
     for (int64_t i = 0; i < w->count; i++) {
         const double scale = (double)w->scales[int8_weight_scale(w, i)];
         const double x = (double)from[i];
-        const double q = fmax(fmin(nearbyint(x / scale), most), least);
-        w->values[i] = (int8_t)q;
+        w->values[i] = code(x / scale);
+        const double left = x - value(w->values[i]) * scale;
         w->signal += x * x;
-        w->noise += (x - q * scale) * (x - q * scale);
+        w->noise += left * left;
     }
 }
 
@@ -196,8 +202,8 @@ static int begin(struct int8_weight *w, const struct weight_form *form, const ch
 }
 
 int int8_weight_make(struct int8_weight *out, const struct network_layer *layer,
-                     const struct computes *c, const struct weight_form *form,
-                     strata_error *err)
+                     const struct computes *c, const struct quant_type *type,
+                     const struct weight_form *form, strata_error *err)
 {
     const struct network_weight *w = &layer->weights[scheme_weight(layer, c->weight)];
     const bool nibbles = form && form->bits == 4;
@@ -212,11 +218,11 @@ int int8_weight_make(struct int8_weight *out, const struct network_layer *layer,
     if (status == STRATA_OK && nibbles)
         find_nibble_scales(out, from);
     else if (status == STRATA_OK)
-        find_scales(out, from);
+        find_scales(out, from, type);
     if (status == STRATA_OK && nibbles)
-        round_values(out, from, -NIBBLE_ZERO, NIBBLE_ZERO - 1);
+        round_values(out, from, nibble_code, quant_int8.value);
     else if (status == STRATA_OK)
-        round_values(out, from, -quant_int8.steps, quant_int8.steps);
+        round_values(out, from, type->code, type->value);
 done:
     free(from);
     if (status != STRATA_OK)

@@ -75,9 +75,12 @@ int impl_fill(struct impl_device *d, void *to, size_t bytes, bool half, strata_e
         return error_no_memory(err, CHUNK, "random data");
     for (size_t i = 0; i < CHUNK / (half ? 2 : 4); i++) {
         state = state * 1664525u + 1013904223u;
-        if (half) /* exponents of 2^-4 to 2^-1, any sign and fraction */
-            ((uint16_t *)noise)[i] = (uint16_t)(state >> 16 & 0x83ff) |
-                                     (uint16_t)((11 + (state >> 8 & 3)) << 10);
+        if (half) /* exponents of 2^-4 to 2^-1, any sign and fraction; no byte is a NaN
+                     of E4M3 */
+            ((uint16_t *)noise)[i] =
+                (uint16_t)(state >> 16 &
+                           ((state >> 16 & 0x7f) == 0x7f ? 0x83fe : 0x83ff)) |
+                (uint16_t)((11 + (state >> 8 & 3)) << 10);
         else
             ((float *)noise)[i] = (float)(int32_t)state * 0x1p-31f;
     }

@@ -21,7 +21,7 @@
 
 #define PEAK_FP16 780e12 /* operations a second, dense, on tensor cores */
 #define PEAK_FP32 60e12  /* on CUDA cores */
-#define PEAK_INT8 1560e12
+#define PEAK_BYTES 1560e12
 
 enum { ALIGNMENT = 256 };
 
@@ -93,6 +93,9 @@ static const struct row {
     {"QuantizedProduct", "units = 8192; to = int8", "int8:nchw", {S2(8192, 8192)}, 0},
     {"QuantizedProduct", "units = 4096; to = int8", "int8:nchw", {S2(4096, 4096)}, 0},
     {"QuantizedProduct", "units = 4096; to = int8", "int8:nchw", {S2(128, 4096)}, 0},
+    {"QuantizedProduct", "units = 8192; to = e4m3", "e4m3:nchw", {S2(8192, 8192)}, 0},
+    {"QuantizedProduct", "units = 4096; to = e4m3", "e4m3:nchw", {S2(4096, 4096)}, 0},
+    {"QuantizedProduct", "units = 4096; to = e4m3", "e4m3:nchw", {S2(128, 4096)}, 0},
     {"QuantizedConvolution", "filters = 64; kernel = 3; pad = 1; to = int8", BYTES,
      {S4(32, 64, 56, 56)}, 0},
     {"QuantizedConvolution", "filters = 256; kernel = 1; to = int8; activation = relu",
@@ -201,9 +204,9 @@ static bool takes(const struct registry_impl *impl, struct harness_node *h)
 
 static double peak(int32_t dtype)
 {
-    return dtype == STRATA_FP16   ? PEAK_FP16
-           : dtype == STRATA_INT8 ? PEAK_INT8
-                                  : PEAK_FP32;
+    return dtype == STRATA_FP16                           ? PEAK_FP16
+           : dtype == STRATA_INT8 || dtype == STRATA_E4M3 ? PEAK_BYTES
+                                                          : PEAK_FP32;
 }
 
 static double peak_us(const struct harness_node *n)
@@ -333,6 +336,7 @@ static int run_row(struct bench *b, const struct row *row, strata_error *err)
     char names[128], *save = NULL;
     const strata_epilogue none = {0};
     const int32_t bytes[HARNESS_INPUTS] = {STRATA_INT8, STRATA_INT8};
+    const int32_t floats[HARNESS_INPUTS] = {STRATA_E4M3};
     const int64_t *d = row->in[0].dims;
     int status = registry_find(b->device.registry, row->layer, &layer, err);
     if (status != STRATA_OK)
@@ -342,6 +346,8 @@ static int run_row(struct bench *b, const struct row *row, strata_error *err)
         n_in++;
     if (strncmp(row->formats, "int8", 4) == 0)
         n.in_dtype = bytes;
+    if (strncmp(row->formats, "e4m3", 4) == 0)
+        n.in_dtype = floats;
     status =
         harness_open(&n, layer, row->attrs, row->in, n_in, no_weights, row->absent);
     if (status != STRATA_OK)

@@ -12,8 +12,13 @@ struct quant_type {
     const char *name; /* as `dtype =` of Quantize says it */
     int dtype;        /* STRATA_INT8 */
     int steps;        /* from 0 to the largest: 127 of 8 bits, as -128 has no twin */
+    uint8_t (*code)(double); /* of a number of steps: its byte, the nearest */
+    double (*value)(uint8_t);
+    bool even; /* steps are one everywhere, as entropy and mse have it */
 };
-extern const struct quant_type quant_int8;
+extern const struct quant_type quant_int8, quant_e4m3;
+/* NULL: there is none of the name. */
+const struct quant_type *quant_type_find(const char *name);
 
 struct range_method {
     const char *name;

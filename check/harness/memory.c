@@ -72,8 +72,8 @@ enum block_verdict block_check(const struct block *b, const char *what, int inde
         bool low = b->base[before] != b->band;
         if (!low && b->data[b->bytes + i] == b->band)
             continue;
-        error_set(err, STRATA_EINTERNAL, "%s %d: wrote byte %zu %s its %zu bytes", what, index,
-                  i + 1, low ? "before" : "past", b->bytes);
+        error_set(err, STRATA_EINTERNAL, "%s %d: wrote byte %zu %s its %zu bytes", what,
+                  index, i + 1, low ? "before" : "past", b->bytes);
         return BLOCK_OUTSIDE;
     }
     if (!b->copy || memcmp(b->copy, b->data, b->bytes) == 0)

@@ -121,7 +121,8 @@ static int32_t weight_dtype(const struct harness_node *n, int i)
     return allowed == 0 || allowed >> given & 1 ? given : __builtin_ctzll(allowed);
 }
 
-/* What a file has, from what weight_shape expects; `given`: the factors that a case has. */
+/* What a file has, from what weight_shape expects; `given`: the factors that a case has.
+ */
 static void resolve_stored(struct harness_node *n, const strata_tensor *expected,
                            const bool *given)
 {
@@ -140,7 +141,8 @@ static void resolve_stored(struct harness_node *n, const strata_tensor *expected
     memcpy(shape.dims, n->weight[0].dims, sizeof shape.dims);
     if (packed)
         shape.dims[expected[0].vector_dim] =
-            (shape.dims[expected[0].vector_dim] + HARNESS_PER_BYTE - 1) / HARNESS_PER_BYTE;
+            (shape.dims[expected[0].vector_dim] + HARNESS_PER_BYTE - 1) /
+            HARNESS_PER_BYTE;
     set_shape(&s->weight, &shape, packed ? STRATA_UINT8 : STRATA_INT8);
     shape.rank = expected[s->factors].rank;
     memcpy(shape.dims, expected[s->factors].dims, sizeof shape.dims);

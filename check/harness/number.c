@@ -231,6 +231,13 @@ double number_round(int32_t dtype, double x)
     return load_real(&element, dtype, 0);
 }
 
+double number_rounding(int32_t dtype, double want)
+{
+    return dtype == STRATA_E4M3   ? fmax(0x1p-4 * fabs(want), 0x1p-10)
+           : dtype == STRATA_E5M2 ? fmax(0x1p-3 * fabs(want), 0x1p-17)
+                                  : 0;
+}
+
 bool number_keeps(int32_t dtype, const void *values, int64_t i)
 {
     if (!number_is_real(dtype)) {

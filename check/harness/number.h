@@ -34,6 +34,9 @@ void number_store(void *data, int32_t dtype, int64_t at, const void *values, int
 void number_load(void *values, int64_t i, const void *data, int32_t dtype, int64_t at);
 /* A value as it is stored in a dtype. */
 double number_round(int32_t dtype, double x);
+/* How far that may move a number: FP8 rounds each by so much that a bound of the largest
+ * would hold nothing; of others 0. */
+double number_rounding(int32_t dtype, double x);
 /* Whether a dtype of the values' class holds value i as it is. */
 bool number_keeps(int32_t dtype, const void *values, int64_t i);
 

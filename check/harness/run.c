@@ -61,10 +61,9 @@ static int run_again(struct session *s, void *const *out)
         const char *rule = tensor_find_pattern(&view, session_patterns[1]) == at
                                ? "unwritten"
                                : find_cause(s, i, out[i]);
-        status = session_fault(s, rule,
-                               "output %d, element %lld is %s on a second run, was %s", i,
-                               (long long)at, now,
-                               number_text(was, out[i], s->out[i].dtype, at));
+        status = session_fault(
+            s, rule, "output %d, element %lld is %s on a second run, was %s", i,
+            (long long)at, now, number_text(was, out[i], s->out[i].dtype, at));
     }
     return status;
 }

@@ -112,8 +112,7 @@ static int make_tensor(struct session *s, strata_tensor *t, struct block *b,
     if (!session_block(s, b, bytes, kind))
         return error_no_memory(&s->err, bytes, "tensor");
     b->lead = (size_t)lead;
-    tensor_view(t, &d, mask, STRATA_PAD_ZERO,
-                (unsigned char *)session_address(b) + lead);
+    tensor_view(t, &d, mask, STRATA_PAD_ZERO, (unsigned char *)session_address(b) + lead);
     t->exact = shape->exact;
     if (t->count == 0)
         t->data = NULL; /* what is empty may lie anywhere */
@@ -222,9 +221,9 @@ static int make_epilogue(struct session *s, const struct harness_formats *f,
         status = make_channels(s, &s->bias_block, &s->epilogue.bias);
     if (status != STRATA_OK || !(e->flags & STRATA_EPILOGUE_RESIDUAL))
         return status;
-    status = make_tensor(s, &s->residual, &s->residual_block, &s->n->out[0], f->out[0],
-                         s->n->pitched_in == PITCH_ALL ? PITCH_ALL : PITCH_NONE,
-                         MIRROR_FULL);
+    status =
+        make_tensor(s, &s->residual, &s->residual_block, &s->n->out[0], f->out[0],
+                    s->n->pitched_in == PITCH_ALL ? PITCH_ALL : PITCH_NONE, MIRROR_FULL);
     if (status != STRATA_OK)
         return status;
     const strata_tensor view = session_view(&s->residual, &s->residual_block);

@@ -29,9 +29,8 @@ static void node_problem(struct trial *t, const char *otherwise)
 
 static int run_impl(struct trial *k, int row, const strata_epilogue *e)
 {
-    return harness_run(&k->node, k->impl, row, &k->formats,
-                       (const void *const *)k->v.in, (const void *const *)k->v.weight,
-                       e, k->v.out);
+    return harness_run(&k->node, k->impl, row, &k->formats, (const void *const *)k->v.in,
+                       (const void *const *)k->v.weight, e, k->v.out);
 }
 
 static void run_variant(struct trial *k, int row, const char *variant,
@@ -68,17 +67,20 @@ static void run_variant(struct trial *k, int row, const char *variant,
 static void choose_activation(struct trial *k, strata_epilogue *e)
 {
     static const double alpha[STRATA_ACTIVATION_COUNT] = {
-        [STRATA_LEAKY_RELU] = 0.1,       [STRATA_CLIP] = -0.5,        [STRATA_ELU] = 0.75,
-        [STRATA_SELU] = 1.6732632423543, [STRATA_HARD_SIGMOID] = 0.2,
-        [STRATA_SWISH] = 1.25,           [STRATA_CELU] = 0.75,
-        [STRATA_SHRINK] = 0.5,           [STRATA_THRESHOLDED_RELU] = 0.5,
+        [STRATA_LEAKY_RELU] = 0.1,
+        [STRATA_CLIP] = -0.5,
+        [STRATA_ELU] = 0.75,
+        [STRATA_SELU] = 1.6732632423543,
+        [STRATA_HARD_SIGMOID] = 0.2,
+        [STRATA_SWISH] = 1.25,
+        [STRATA_CELU] = 0.75,
+        [STRATA_SHRINK] = 0.5,
+        [STRATA_THRESHOLDED_RELU] = 0.5,
         [STRATA_SCALED_TANH] = 1.5,
     };
     static const double beta[STRATA_ACTIVATION_COUNT] = {
-        [STRATA_CLIP] = 1.5,
-        [STRATA_SELU] = 1.0507009873555,
-        [STRATA_HARD_SIGMOID] = 0.5,
-        [STRATA_SHRINK] = 0.25,
+        [STRATA_CLIP] = 1.5,         [STRATA_SELU] = 1.0507009873555,
+        [STRATA_HARD_SIGMOID] = 0.5, [STRATA_SHRINK] = 0.25,
         [STRATA_SCALED_TANH] = 0.75,
     };
     int32_t kind = k->turn % STRATA_ACTIVATION_COUNT;
@@ -191,7 +193,8 @@ static bool wanted(const struct trial *k, const struct registry_impl *impl)
     return impl->impl.device == k->node.node.device &&
            (impl->impl.min_sm <= k->node.node.sm || impl->impl.min_sm == 0) &&
            (impl->impl.max_sm >= k->node.node.sm || impl->impl.max_sm == 0) &&
-           harness_suits(&k->node, &impl->impl) && (!t->impl || strcmp(t->impl, impl->impl.name) == 0) &&
+           harness_suits(&k->node, &impl->impl) &&
+           (!t->impl || strcmp(t->impl, impl->impl.name) == 0) &&
            (!t->wants || t->wants(impl, t->user));
 }
 
@@ -260,8 +263,8 @@ static void aim(struct trial *k)
 int trial_session(struct trial *t, struct session *s, int row)
 {
     return session_make(s, &t->node, t->impl, row, &t->formats,
-                        (const void *const *)t->v.in,
-                        (const void *const *)t->v.weight, NULL);
+                        (const void *const *)t->v.in, (const void *const *)t->v.weight,
+                        NULL);
 }
 
 /* Without a reference, the first host impl that runs says what the others must give. */
@@ -452,8 +455,8 @@ static uint64_t row_types(const struct registry_layer *layer)
 /* Those that the case also runs as. */
 static uint64_t further_types(const struct trial *k)
 {
-    const uint64_t integers = 1u << STRATA_INT8 | 1u << STRATA_UINT8 | 1u << STRATA_INT32 |
-                              UINT64_C(1) << STRATA_INT64;
+    const uint64_t integers = 1u << STRATA_INT8 | 1u << STRATA_UINT8 |
+                              1u << STRATA_INT32 | UINT64_C(1) << STRATA_INT64;
     uint64_t types = k->c->dtypes;
     if (k->c->integers && !k->c->in_dtype[0])
         types |= integers & row_types(k->node.layer);

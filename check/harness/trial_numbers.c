@@ -287,7 +287,7 @@ static bool agrees(const struct trial *t, double got, double want, double allowe
         return true;
     if (!same_kind(got, want, largest))
         return isfinite(want) && fabs(want) > largest && got == copysign(INFINITY, want);
-    return !isfinite(want) || fabs(got - want) <= allowed;
+    return !isfinite(want) || fabs(got - want) <= allowed + number_rounding(dtype, want);
 }
 
 bool trial_specials_agree(const struct trial *t, int o, int32_t dtype, double allowed,

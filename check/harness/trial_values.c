@@ -280,14 +280,6 @@ static double bound(const struct trial *k, int32_t dtype, double largest, double
                      (full ? 0x1p-52 : 0x1p-23) * root * (sum > root ? sum : root));
 }
 
-/* FP8 rounds each number by so much that a bound of the largest would hold nothing. */
-static double own_rounding(int32_t dtype, double want)
-{
-    return dtype == STRATA_E4M3   ? fmax(0x1p-4 * fabs(want), 0x1p-10)
-           : dtype == STRATA_E5M2 ? fmax(0x1p-3 * fabs(want), 0x1p-17)
-                                  : 0;
-}
-
 static bool agrees(double got, double want, double allowed, int32_t dtype)
 {
     const double most = number_largest(dtype);
@@ -296,7 +288,7 @@ static bool agrees(double got, double want, double allowed, int32_t dtype)
                (dtype == STRATA_E4M3 && fabs(want) + allowed > most);
     if (fabs(got) >= most && fabs(want) + allowed > most)
         return (got > 0) == (want > 0);
-    return got == want || fabs(got - want) <= allowed + own_rounding(dtype, want);
+    return got == want || fabs(got - want) <= allowed + number_rounding(dtype, want);
 }
 
 /* How far an output may be off, and the largest number in it. */

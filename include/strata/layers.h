@@ -462,10 +462,12 @@ typedef strata_quantize strata_dequantize;
  * scale_out (one each; scale_out where `to` is an integer). Sums are exact, in 32 bits:
  *   y = activation((sum of (x - zero_in)*weight)*(scale_in*weight_scale[k]) + bias[k])
  * in FP32, each operation rounded, none contracted. To an integer:
- *   sat(round(y/scale_out) + zero_out), a true division, ties to even; NaN is 0. */
+ *   sat(round(y/scale_out) + zero_out), a true division, ties to even; NaN is 0.
+ * QuantizedProduct also takes E4M3 by E4M3, to FP32 or E4M3: sums are FP32's, whose order
+ * and rounding are the impl's, zeros are 0, and y/scale_out saturates; a NaN stays one. */
 typedef struct strata_quantized {
     int64_t zero_in, zero_out;
-    int32_t to;         /* 0 FP32, 1 INT8, 2 UINT8 */
+    int32_t to;         /* 0 FP32, 1 INT8, 2 UINT8, 3 E4M3 */
     int32_t activation; /* 0: none; 1 + STRATA_RELU to STRATA_CLIP */
     double alpha, beta; /* of the activation, with no default of its kind */
 } strata_quantized;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The layers of integers that chains between a Dequantize and a Quantize become.
+ * The layers of 8 bits that chains between a Dequantize and a Quantize become.
  */
 #include "planner/fuse/chain.h"
 
@@ -39,9 +39,19 @@ static struct network_weight flat(const struct network_weight *w)
     return f;
 }
 
+/* `to` of strata_quantized. */
 static int byte_of(const struct planner *planner, const struct network_layer *quantize)
 {
-    return planner->network->tensors[quantize->outputs[0]].dtype == STRATA_INT8 ? 1 : 2;
+    const int dtype = planner->network->tensors[quantize->outputs[0]].dtype;
+    return dtype == STRATA_INT8 ? 1 : dtype == STRATA_UINT8 ? 2 : 3;
+}
+
+static bool reads_e4m3(const struct planner *planner, const struct chain *c)
+{
+    bool any = false;
+    for (int i = 0; i < c->n_from; i++)
+        any |= planner->network->tensors[c->from[i]->inputs[0]].dtype == STRATA_E4M3;
+    return any;
 }
 
 static void set_quantized(strata_quantized *q, const struct planner *planner,
@@ -105,12 +115,15 @@ static void set_weights(struct made_layer *m, const struct planner *planner,
                (struct network_operand){NULL, 0}, c->scale);
 }
 
-/* NULL, or why a layer's weight is no INT8 constant. */
-static const char *refuse_weight(const struct network_layer *layer)
+/* NULL, or why a layer's weight is no constant of INT8, of E4M3 for an input of that. */
+static const char *refuse_weight(const struct network_layer *layer,
+                                 const struct planner *planner, const struct chain *c)
 {
     const struct network_weight *w = &layer->weights[WEIGHT];
-    if (!w->factors || w->view.dtype != WEIGHT_I8)
-        return "its weight is not INT8 with a weight_scale";
+    const bool floats = reads_e4m3(planner, c);
+    if (!w->factors || w->view.dtype != (floats ? WEIGHT_F8_E4M3 : WEIGHT_I8))
+        return floats ? "its weight is not E4M3 with a weight_scale"
+                      : "its weight is not INT8 with a weight_scale";
     return w->factors->shared ? "its weight has factors of groups" : NULL;
 }
 
@@ -133,7 +146,7 @@ static const char *make_convolution(struct made_layer *m, const struct planner *
                                     const struct network_layer *layer,
                                     const struct chain *c)
 {
-    const char *why = refuse_weight(layer);
+    const char *why = refuse_weight(layer, planner, c);
     m->layer.type = planner->network->quantized_convolution;
     if (why || !m->layer.type)
         return why ? why : "there is no QuantizedConvolution here";
@@ -151,7 +164,7 @@ static const char *make_deconvolution(struct made_layer *m, const struct planner
                                       const struct chain *c)
 {
     const strata_deconvolution *p = layer->params;
-    const char *why = refuse_weight(layer);
+    const char *why = refuse_weight(layer, planner, c);
     m->layer.type = planner->network->quantized_deconvolution;
     if (why || !m->layer.type)
         return why ? why : "there is no QuantizedDeconvolution here";
@@ -172,12 +185,14 @@ static const char *make_fully_connected(struct made_layer *m,
 {
     const strata_fully_connected *p = layer->params;
     const struct network_tensor *x = &planner->network->tensors[layer->inputs[0]];
-    const char *why = refuse_weight(layer);
+    const char *why = refuse_weight(layer, planner, c);
     const bool matrix = x->rank == 2;
     m->layer.type = matrix ? planner->network->quantized_product
                            : planner->network->quantized_convolution;
     if (why || !m->layer.type)
         return why ? why : "there is no layer of 8 bits for it here";
+    if (!matrix && reads_e4m3(planner, c))
+        return "e4m3 is for a matrix";
     if (!matrix && (p->transposed || x->rank > 5))
         return "its weight is transposed, and its input no matrix";
     set_weights(m, planner, layer, c);
@@ -199,7 +214,7 @@ static const char *make_product(struct made_layer *m, const struct planner *plan
                                 const struct network_layer *layer, const struct chain *c)
 {
     const strata_matrix_multiply *p = layer->params;
-    const char *why = refuse_weight(layer);
+    const char *why = refuse_weight(layer, planner, c);
     m->layer.type = planner->network->quantized_product;
     if (why || !m->layer.type)
         return why ? why : "there is no QuantizedProduct here";
@@ -291,21 +306,22 @@ static const struct rule {
     const char *type;
     bool computes; /* an Activation may follow */
     bool adds;     /* and before that a sum */
+    bool floats;   /* it takes E4M3, too */
     const char *(*make)(struct made_layer *m, const struct planner *planner,
                         const struct network_layer *layer, const struct chain *c);
 } rules[] = {
-    {"core::Convolution@1", true, true, make_convolution},
-    {"core::Deconvolution@1", true, false, make_deconvolution},
-    {"core::FullyConnected@1", true, false, make_fully_connected},
-    {"core::MatrixMultiply@1", true, false, make_product},
-    {"core::ElementWise@1", true, false, make_sum},
-    {"core::Concatenation@1", false, false, make_mover},
-    {"core::Identity@1", false, false, make_mover},
-    {"core::Padding@1", false, false, make_padding},
-    {"core::Pooling@1", false, false, make_pooling},
-    {"core::Resize@1", false, false, make_resize},
-    {"core::Shuffle@1", false, false, make_mover},
-    {"core::Slice@1", false, false, make_mover},
+    {"core::Convolution@1", true, true, false, make_convolution},
+    {"core::Deconvolution@1", true, false, false, make_deconvolution},
+    {"core::FullyConnected@1", true, false, true, make_fully_connected},
+    {"core::MatrixMultiply@1", true, false, true, make_product},
+    {"core::ElementWise@1", true, false, false, make_sum},
+    {"core::Concatenation@1", false, false, true, make_mover},
+    {"core::Identity@1", false, false, true, make_mover},
+    {"core::Padding@1", false, false, false, make_padding},
+    {"core::Pooling@1", false, false, false, make_pooling},
+    {"core::Resize@1", false, false, false, make_resize},
+    {"core::Shuffle@1", false, false, true, make_mover},
+    {"core::Slice@1", false, false, true, make_mover},
 };
 
 static const struct rule *rule_of(const struct network_layer *layer)
@@ -336,5 +352,7 @@ bool chain_computes(const struct network_layer *layer)
 const char *chain_make(struct made_layer *m, const struct planner *planner,
                        const struct network_layer *layer, const struct chain *c)
 {
-    return rule_of(layer)->make(m, planner, layer, c);
+    const struct rule *rule = rule_of(layer);
+    return !rule->floats && reads_e4m3(planner, c) ? "it does not compute in e4m3"
+                                                   : rule->make(m, planner, layer, c);
 }

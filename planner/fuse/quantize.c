@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Layers between a Dequantize and a Quantize as one that computes in 8 bits. A layer all
- * of whose inputs a Dequantize makes, and whose weight is INT8, begins a group that reads
- * the integers instead; a Scale of channels after it goes into its factors and bias, an
- * Activation and a Quantize into its pass. A layer that only moves or picks elements
- * takes the integers as they are, where what goes in and what comes out have the same
- * scale. Whether a group runs is the plan's choice; a Dequantize all of whose readers do
- * without it then makes nothing.
+ * of whose inputs a Dequantize makes, and whose weight is INT8 (E4M3 where they are),
+ * begins a group that reads the integers instead; a Scale of channels after it goes into
+ * its factors and bias, an Activation and a Quantize into its pass. A layer that only
+ * moves or picks elements takes the integers as they are, where what goes in and what
+ * comes out have the same scale. Whether a group runs is the plan's choice; a Dequantize
+ * all of whose readers do without it then makes nothing.
  */
 #include "planner/fuse/chain.h"
 
@@ -27,6 +27,17 @@ static bool is_byte(int dtype)
     return dtype == STRATA_INT8 || dtype == STRATA_UINT8;
 }
 
+/* Of what a Dequantize reads, a Quantize makes. */
+static int read_dtype(const struct planner *planner, const struct network_layer *l)
+{
+    return planner->network->tensors[l->inputs[0]].dtype;
+}
+
+static int made_dtype(const struct planner *planner, const struct network_layer *l)
+{
+    return planner->network->tensors[l->outputs[0]].dtype;
+}
+
 /* ---- scales ------------------------------------------------------------------------ */
 
 static bool is_one(const struct network_weight *w)
@@ -39,8 +50,10 @@ static bool is_one(const struct network_weight *w)
 static const char *refuse_scale(const struct network_layer *q, int dtype)
 {
     const strata_quantize *p = q->params;
-    if (!is_byte(dtype))
-        return "its integers are not of 8 bits";
+    if (!is_byte(dtype) && dtype != STRATA_E4M3)
+        return "its numbers are neither integers of 8 bits nor e4m3";
+    if (dtype == STRATA_E4M3 && is_type(q, "core::Quantize@1") && !p->saturate)
+        return "it does not saturate";
     if (p->block != 0 || !is_one(&q->weights[QUANTIZE_SCALE]))
         return "it has several scales, or none in a file";
     return network_has_weight(q, QUANTIZE_ZERO) && !is_one(&q->weights[QUANTIZE_ZERO])
@@ -64,8 +77,7 @@ static const char *find_inputs(struct chain *c, const struct planner *planner, i
         if (producer < 0 || !is_type(&net->layers[producer], "core::Dequantize@1"))
             return "not all that it reads is dequantised";
         c->from[c->n_from++] = &net->layers[producer];
-        why = refuse_scale(&net->layers[producer],
-                           net->tensors[net->layers[producer].inputs[0]].dtype);
+        why = refuse_scale(c->from[i], read_dtype(planner, c->from[i]));
     }
     return why;
 }
@@ -106,13 +118,14 @@ static int append(struct chain *c, const struct planner *planner, const int *rea
     return only_reader(planner, reader, node);
 }
 
-/* Whether a node is a Quantize with one scale. */
-static bool is_quantize(const struct planner *planner, int node)
+/* Whether a node is a Quantize with one scale, to integers if the chain reads them. */
+static bool is_quantize(const struct planner *planner, const struct chain *c, int node)
 {
     if (node < 0 || !is_type(planner->nodes[node].layer, "core::Quantize@1"))
         return false;
     const struct network_layer *q = planner->nodes[node].layer;
-    return !refuse_scale(q, planner->network->tensors[q->outputs[0]].dtype);
+    return !refuse_scale(q, made_dtype(planner, q)) &&
+           is_byte(made_dtype(planner, q)) == is_byte(read_dtype(planner, c->from[0]));
 }
 
 /* An Activation and a Quantize, from a node on. */
@@ -123,7 +136,7 @@ static void find_end(struct chain *c, const struct planner *planner, const int *
         c->activation = planner->nodes[next].layer;
         next = append(c, planner, reader, next);
     }
-    if (!is_quantize(planner, next))
+    if (!is_quantize(planner, c, next))
         return;
     c->to = planner->nodes[next].layer;
     c->nodes[c->n++] = next;
@@ -158,8 +171,8 @@ static const struct network_layer *addend_of(const struct planner *planner,
         memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) != 0)
         return NULL;
     const struct network_layer *d = &net->layers[b->producer];
-    return is_type(d, "core::Dequantize@1") &&
-                   !refuse_scale(d, net->tensors[d->inputs[0]].dtype) &&
+    return is_type(d, "core::Dequantize@1") && !refuse_scale(d, read_dtype(planner, d)) &&
+                   is_byte(read_dtype(planner, d)) &&
                    net->tensors[d->inputs[0]].producer < c->nodes[0]
                ? d
                : NULL;
@@ -170,7 +183,7 @@ static bool find_longer(struct chain *c, const struct planner *planner, const in
                         int node)
 {
     int next = find_begin(c, planner, reader, node, true);
-    if (is_quantize(planner, next)) {
+    if (is_quantize(planner, c, next)) {
         c->between = planner->nodes[next].layer;
         next = append(c, planner, reader, next);
         if (next < 0 || !is_type(planner->nodes[next].layer, "core::Dequantize@1") ||
@@ -289,7 +302,8 @@ static void link_chain(struct planner *planner, const struct chain *c)
 
 static int note_group(struct planner *planner, const struct chain *c, strata_error *err)
 {
-    static const char how[] = "computed with integers";
+    const char *how = is_byte(read_dtype(planner, c->from[0])) ? "computed with integers"
+                                                               : "computed in e4m3";
     const struct network_layer *first = planner->network->layers;
     const int node = c->nodes[0];
     const char *name = planner->nodes[node].layer->name;
@@ -334,7 +348,9 @@ static int add_group(struct planner *planner, const int *reader, int node,
     if (why)
         return note_refusal(planner, reader, node, why, err);
     link_chain(planner, &c);
-    int status = planner_add_group(planner, node, &made, c.n, "with integers", err);
+    int status = planner_add_group(
+        planner, node, &made, c.n,
+        is_byte(read_dtype(planner, c.from[0])) ? "with integers" : "in e4m3", err);
     if (status != STRATA_OK)
         return status;
     planner->nodes[node].group->instead = true;

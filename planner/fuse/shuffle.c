@@ -9,8 +9,8 @@
 
 #include <strata/layers.h>
 
-/* Whether a transpose leaves the dims that are not 1 in their order. Entry i of `order` is
- * of dim order[i] of `from`, or of dim i of `to`: one of them is there. */
+/* Whether a transpose leaves the dims that are not 1 in their order. Entry i of `order`
+ * is of dim order[i] of `from`, or of dim i of `to`: one of them is there. */
 static bool keeps_order(strata_ints order, const struct network_tensor *from,
                         const struct network_tensor *to)
 {
@@ -26,7 +26,8 @@ static bool keeps_order(strata_ints order, const struct network_tensor *from,
 }
 
 /* Where no two elements change their order, the image and the channel of each are kept
- * with dims 0 and 1, and so is its place in the plane, which every layout counts alike. */
+ * with dims 0 and 1, and so is its place in the plane, which every layout counts alike.
+ */
 static bool shuffle_is_alias(const strata_network *net, const struct network_layer *layer,
                              int format)
 {
@@ -82,8 +83,8 @@ static int split_dim(const strata_network *net, const struct network_layer *laye
                      int port, int64_t *begin)
 {
     const strata_slice *p = layer->params;
-    const int dim = (int)(p->axis < 0 ? p->axis + net->tensors[layer->inputs[0]].rank
-                                      : p->axis);
+    const int dim =
+        (int)(p->axis < 0 ? p->axis + net->tensors[layer->inputs[0]].rank : p->axis);
     *begin = 0;
     for (int k = 0; k < port; k++)
         *begin += net->tensors[layer->outputs[k]].dims[dim];

@@ -47,9 +47,9 @@ struct planner_slice planner_find_slice(const struct planner *planner, int whole
     slice = all;
     memcpy(slice.dims, own.dims, sizeof slice.dims);
     const bool vectors = dim == all.vector_dim;
-    const bool whole_vectors = !vectors || (begin % all.vector == 0 &&
-                                            (own.dims[dim] % all.vector == 0 ||
-                                             begin + own.dims[dim] == all.dims[dim]));
+    const bool whole_vectors =
+        !vectors || (begin % all.vector == 0 && (own.dims[dim] % all.vector == 0 ||
+                                                 begin + own.dims[dim] == all.dims[dim]));
     const bool one = strata_desc_equal(&slice, &own);
     const int64_t at = (vectors ? begin / all.vector : begin) * all.strides[dim] *
                        (int64_t)strata_dtype_size(all.dtype);

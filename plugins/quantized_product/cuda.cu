@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * QuantizedProduct on CUDA: rows as pixels of a convolution by one element, plain and on
- * tensor cores.
+ * tensor cores. Of E4M3 as float8.h has it.
  */
 #include "plugins/common/quantized/direct.cuh"
 #include "plugins/common/quantized/hopper_impls.cuh"
+#include "plugins/quantized_product/float8.h"
 
 static struct window one_pixel(void)
 {
@@ -84,6 +85,27 @@ struct as_product {
     }
 };
 
+/* ---- of E4M3 ------------------------------------------------------------------------
+ */
+
+template <int Tactic>
+static int float8_accept_of(const strata_node *n)
+{
+    return float8_accept(n, Tactic);
+}
+
+template <int Tactic>
+static int float8_setup_of(const strata_node *n, void *state)
+{
+    return float8_setup(n, (float8_state *)state, Tactic);
+}
+
+template <int Tactic>
+static int float8_run_of(const strata_run *r)
+{
+    return float8_run(r, Tactic);
+}
+
 /* ---- tables ------------------------------------------------------------------------ */
 
 static const strata_row rows[] = {
@@ -97,17 +119,43 @@ static const strata_row hopper_rows[] = {
 };
 #define HOPPER_IMPL(tactic) HOPPER_IMPL_OF(as_product, 10, hopper_rows, tactic)
 
-static const strata_impl impls[] = {{.id = 1,
-                                     .device = STRATA_CUDA,
-                                     .flags = STRATA_WEIGHT_PACKED,
-                                     .name = "cuda",
-                                     .rows = STRATA_ARRAY(rows),
-                                     .efficiency = 0.005,
-                                     .state_size = sizeof(quantized_state),
-                                     .accept = accept,
-                                     .setup = setup,
-                                     .run = run},
-                                    HOPPER_EACH(HOPPER_IMPL)};
+static const strata_row float8_rows[] = {
+    {{STRATA_E4M3_NCHW},
+     {STRATA_E4M3_NCHW | STRATA_F16_NCHW | STRATA_BF16_NCHW | STRATA_F32_NCHW}},
+};
+#define FLOAT8_IMPL(tactic)                                                              \
+    {.id = 31 + FLOAT8_##tactic,                                                         \
+     .device = STRATA_CUDA,                                                              \
+     .flags = STRATA_WEIGHT_PACKED,                                                      \
+     .min_sm = 90,                                                                       \
+     .max_sm = 90,                                                                       \
+     .name = "float8_" #tactic,                                                          \
+     .rows = STRATA_ARRAY(float8_rows),                                                  \
+     .efficiency = 0.9,                                                                  \
+     .state_size = sizeof(float8_state),                                                 \
+     .accept = float8_accept_of<FLOAT8_##tactic>,                                        \
+     .setup = float8_setup_of<FLOAT8_##tactic>,                                          \
+     .run = float8_run_of<FLOAT8_##tactic>},
+
+static const strata_impl impls[] = {
+    {.id = 1,
+     .device = STRATA_CUDA,
+     .flags = STRATA_WEIGHT_PACKED,
+     .name = "cuda",
+     .rows = STRATA_ARRAY(rows),
+     .efficiency = 0.005,
+     .state_size = sizeof(quantized_state),
+     .accept = accept,
+     .setup = setup,
+     .run = run},
+    HOPPER_EACH(HOPPER_IMPL){.id = 30,
+                             .device = STRATA_CUDA,
+                             .name = "float8",
+                             .rows = STRATA_ARRAY(float8_rows),
+                             .efficiency = 0.005,
+                             .accept = float8_plain_accept,
+                             .run = float8_plain_run},
+    FLOAT8_EACH(FLOAT8_IMPL)};
 
 static const strata_extends quantized_product = {
     .struct_size = sizeof(strata_extends),

@@ -106,7 +106,7 @@ static int quantise(strata_error *err)
     struct losses l = {.scheme = NULL};
     double *saturated = NULL;
     const double **corrections = NULL;
-    int status = scheme_make(&s, net, NULL, NULL, err);
+    int status = scheme_make(&s, net, &quant_int8, NULL, NULL, err);
     if (status != STRATA_OK)
         return status;
     status = collection_open(&c, &s, err);

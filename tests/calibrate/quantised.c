@@ -33,12 +33,12 @@ Test(quantised, a_layer_is_what_int8_gives)
     collect_ranges(&b, &r);
     open_quantised(&b, &p, &r, NULL);
     const struct network_layer *l = layer(b.net, "conv1");
-    ok(int8_weight_make(&w, l, scheme_computes(b.net, l), NULL, &err), &err);
+    ok(int8_weight_make(&w, l, scheme_computes(b.net, l), &quant_int8, NULL, &err), &err);
     float bias[6] = {0}, from[6 * 27];
     if (network_has_weight(l, 1))
         ok(network_weight_load(&l->weights[1], bias, &err), &err);
     ok(network_weight_load(&l->weights[0], from, &err), &err);
-    const double scale = (double)quantised_scale(ranges_find(&r, "x"));
+    const double scale = (double)quantised_scale(&quant_int8, ranges_find(&r, "x"));
     struct losses losses;
     ok(losses_open(&losses, &b.scheme, &err), &err);
     ok(losses_run(&losses, &b.floats, &p, &b.samples, 1, &err), &err);
@@ -54,7 +54,7 @@ Test(quantised, a_layer_is_what_int8_gives)
                     const double in = (double)b.data[0][(c * 9 + iy) * 7 + ix];
                     const int64_t at = k * 27 + t;
                     y += in * (double)from[at];
-                    q += rounded(in, scale) * w.values[at] * (double)w.scales[k];
+                    q += rounded(in, scale) * (int8_t)w.values[at] * (double)w.scales[k];
                 }
                 signal += y * y;
                 noise += (y - q) * (y - q);

@@ -4,6 +4,8 @@
  */
 #include "tests/calibrate/small_net.h"
 
+#include <strata/narrow.h>
+
 /* ---- schemes ---------------------------------------------------------------------- */
 
 Test(scheme, takes_inputs_of_what_computes_and_what_carries_between)
@@ -79,15 +81,29 @@ Test(scheme, layers_that_are_kept_read_floats)
     bool *keep = calloc(b.net->n_layers, sizeof *keep);
     keep[layer(b.net, "conv1") - b.net->layers] = true;
     keep[layer(b.net, "up") - b.net->layers] = true;
-    ok(scheme_make(&s, b.net, keep, NULL, &err), &err);
+    ok(scheme_make(&s, b.net, &quant_int8, keep, NULL, &err), &err);
     cr_expect_eq(s.n_layers, 5);
     cr_expect(!s.tensors[tensor(b.net, "x")] && !s.tensors[tensor(b.net, "sum")]);
     cr_expect(!s.reads[layer(b.net, "up") - b.net->layers]);
     scheme_free(&s);
-    ok(scheme_make(&s, b.net, NULL, &few, &err), &err);
+    ok(scheme_make(&s, b.net, &quant_int8, NULL, &few, &err), &err);
     cr_expect(s.n_layers == 1 && s.n_tensors == 0, "MatrixMultiply's weights alone");
     scheme_free(&s);
     free(keep);
+    close_bench(&b);
+}
+
+Test(scheme, products_of_matrices_alone_become_e4m3)
+{
+    struct bench b;
+    struct scheme s;
+    strata_error err = {0};
+    open_bench(&b);
+    ok(scheme_make(&s, b.net, &quant_e4m3, NULL, NULL, &err), &err);
+    cr_expect(s.n_layers == 1 && s.computes[layer(b.net, "last") - b.net->layers]);
+    cr_expect(s.n_tensors == 2 && s.tensors[tensor(b.net, "flat")] &&
+              s.tensors[tensor(b.net, "dense")]); /* a Shuffle carries it */
+    scheme_free(&s);
     close_bench(&b);
 }
 
@@ -106,36 +122,48 @@ static int64_t channel(const char *name, const int64_t *dims, int64_t i)
     return i / rest;
 }
 
+static void expect_nearest(const struct bench *b, const char *name,
+                           const struct quant_type *type)
+{
+    const struct network_layer *l = layer(b->net, name);
+    const struct network_weight *w = &l->weights[0];
+    struct int8_weight q;
+    strata_error err = {0};
+    ok(int8_weight_make(&q, l, scheme_computes(b->net, l), type, NULL, &err), &err);
+    float *from = malloc((size_t)q.count * sizeof *from);
+    double *most = calloc((size_t)q.channels, sizeof *most), noise = 0;
+    ok(network_weight_load(w, from, &err), &err);
+    for (int64_t i = 0; i < q.count; i++) {
+        const int64_t c = channel(name, w->dims, i);
+        cr_assert(c < q.channels, "%s", name);
+        const double scale = (double)q.scales[c], x = (double)from[i] / scale;
+        const double got = type == &quant_int8
+                               ? (double)(int8_t)q.values[i]
+                               : (double)strata_float_of_e4m3(q.values[i]);
+        /* Of four bits, and of 2^-9 below 2^-6. */
+        const double half =
+            type == &quant_int8 ? 0.5 : fmax(exp2(floor(log2(fabs(x))) - 4), 0x1p-10);
+        cr_expect(fabs(x - got) <= half * 1.000001, "%s: %s %lld", name, type->name,
+                  (long long)i);
+        most[c] = fmax(most[c], fabs(got));
+        noise += (x - got) * (x - got) * scale * scale;
+    }
+    for (int64_t c = 0; c < q.channels; c++)
+        cr_expect_eq(most[c], type->steps, "%s: channel %lld", name, (long long)c);
+    cr_expect_float_eq(q.noise, noise, noise * 1e-9);
+    free(from);
+    free(most);
+    int8_weight_free(&q);
+}
+
 Test(weights, are_within_half_a_step_of_each_channels_scale)
 {
     static const char *const names[] = {"conv1", "conv2", "up", "dense", "last"};
     struct bench b;
     open_bench(&b);
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-        const struct network_layer *l = layer(b.net, names[k]);
-        const struct network_weight *w = &l->weights[0];
-        struct int8_weight q;
-        strata_error err = {0};
-        ok(int8_weight_make(&q, l, scheme_computes(b.net, l), NULL, &err), &err);
-        float *from = malloc((size_t)q.count * sizeof *from);
-        int *most = calloc((size_t)q.channels, sizeof *most);
-        double noise = 0;
-        ok(network_weight_load(w, from, &err), &err);
-        for (int64_t i = 0; i < q.count; i++) {
-            const int64_t c = channel(names[k], w->dims, i);
-            cr_assert(c < q.channels, "%s", names[k]);
-            const double off = (double)from[i] - q.values[i] * (double)q.scales[c];
-            cr_expect(fabs(off) <= (double)q.scales[c] * 0.5000001, "%s: %lld", names[k],
-                      (long long)i);
-            most[c] = abs(q.values[i]) > most[c] ? abs(q.values[i]) : most[c];
-            noise += off * off;
-        }
-        for (int64_t c = 0; c < q.channels; c++)
-            cr_expect_eq(most[c], 127, "%s: channel %lld", names[k], (long long)c);
-        cr_expect_float_eq(q.noise, noise, noise * 1e-9);
-        free(from);
-        free(most);
-        int8_weight_free(&q);
+        expect_nearest(&b, names[k], &quant_int8);
+        expect_nearest(&b, names[k], &quant_e4m3);
     }
     close_bench(&b);
 }
@@ -185,7 +213,7 @@ static void expect_nibbles(const char *turned, int depth, int columns, int group
     const struct network_memory memory = {.text = whole, .text_size = strlen(whole)};
     ok(network_parse(&net, &memory, "a product", b.registry, &err), &err);
     const struct network_layer *l = &net->layers[0];
-    ok(int8_weight_make(&q, l, scheme_computes(net, l), &form, &err), &err);
+    ok(int8_weight_make(&q, l, scheme_computes(net, l), &quant_int8, &form, &err), &err);
     uint8_t *bytes = int8_weight_pack(&q, dims, &err);
     float *from = malloc((size_t)q.count * sizeof *from);
     ok(network_weight_load(&l->weights[0], from, &err), &err);

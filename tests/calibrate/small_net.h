@@ -90,7 +90,7 @@ static inline void open_text(struct bench *b, const char *text, const bool *keep
     ok(strata_create(&b->handle, "host", &err), &err);
     ok(strata_registry_create(&b->registry, NULL, &err), &err);
     ok(network_parse(&b->net, &memory, "net", b->registry, &err), &err);
-    ok(scheme_make(&b->scheme, b->net, keep, NULL, &err), &err);
+    ok(scheme_make(&b->scheme, b->net, &quant_int8, keep, NULL, &err), &err);
     ok(probe_open(&b->floats, b->handle, b->net, &err), &err);
 }
 

@@ -112,6 +112,42 @@ for wishes in "$few" '-o a.ini' "$few --budget 1 -o a.ini" '--labels l --ranges 
     '--ranges r --collected s -o a.ini' '--weights-only --ranges r -o a.ini'; do
     expect 2 '^Usage: strata quantise' "refused: $wishes" $q $wishes
 done
+# ---- e4m3 ----
+cat >mlp.ini <<'END'
+[network]
+format = 1
+outputs = y
+[input x]
+shape = 40 x 64
+[weights w]
+random = 7
+[layer a]
+type = MatrixMultiply
+units = 48
+b = w
+bias = w
+[layer r]
+type = Activation
+[layer y]
+type = MatrixMultiply
+units = 16
+b = w
+END
+printf 'strata-ranges 1\n0 3 9 r\n-1 1 9 x\n' >mlp.txt
+expect 0 '^y +MatrixMultiply +e4m3 +3[0-9]\.' 'products become e4m3' \
+    $strata quantise mlp.ini --ranges mlp.txt --to e4m3 -o e4m3.ini
+expect 0 '^dtype = e4m3$' 'between Quantize and Dequantize' cat e4m3.ini
+expect 0 '"y.b":.*"F8_E4M3"' 'by weights of e4m3' head -c 800 e4m3.safetensors
+expect 0 '^r +e4m3 +0\.0066[0-9]+ +0 +3' 'explain tells their scales' $strata explain e4m3.ini --quantised
+expect 0 'within the tolerance of 0.2' 'the answers are near those of floats' \
+    $strata compare mlp.ini e4m3.ini --input x=random:3
+expect 2 'max or percentile' 'a method of even steps is refused' \
+    $strata quantise mlp.ini --ranges mlp.txt --to e4m3 --method mse -o b.ini
+expect 2 "to 'e5m2': int8 or e4m3" 'and another dtype' \
+    $strata quantise mlp.ini --ranges mlp.txt --to e5m2 -o b.ini
+expect 2 'nothing to quantise: no FullyConnected of matrices' 'convolutions are not for e4m3' \
+    $q $few --to e4m3 -o b.ini
+
 # ---- matrices, several inputs, .npy ----
 cat >mm.ini <<'END'
 [network]

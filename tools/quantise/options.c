@@ -12,6 +12,7 @@ enum {
     OPTION_OUTPUT = TOOL_SHORT + 'o',
     OPTION_DATA = TOOL_OWN,
     OPTION_SAMPLES,
+    OPTION_TO,
     OPTION_METHOD,
     OPTION_SHARE,
     OPTION_RANGES,
@@ -31,6 +32,7 @@ static const struct option options[] = {
     {"output", required_argument, NULL, OPTION_OUTPUT},
     {"data", required_argument, NULL, OPTION_DATA},
     {"samples", required_argument, NULL, OPTION_SAMPLES},
+    {"to", required_argument, NULL, OPTION_TO},
     {"method", required_argument, NULL, OPTION_METHOD},
     {"share", required_argument, NULL, OPTION_SHARE},
     {"ranges", required_argument, NULL, OPTION_RANGES},
@@ -85,6 +87,14 @@ static bool read_method(const struct range_method **out)
     return false;
 }
 
+static bool read_type(const struct quant_type **out)
+{
+    *out = quant_type_find(optarg);
+    if (!*out)
+        tool_error("--to '%s': int8 or e4m3", optarg);
+    return *out;
+}
+
 static bool read_bits(int *out)
 {
     *out = strcmp(optarg, "4") == 0 ? 4 : strcmp(optarg, "8") == 0 ? 8 : 0;
@@ -105,6 +115,8 @@ static bool own_option(struct quantise_options *o, int option)
         return push(&o->keep, &o->keep_capacity, &o->n_keep);
     case OPTION_SAMPLES:
         return tool_number(&o->samples, optarg, 1, INT32_MAX, "--samples");
+    case OPTION_TO:
+        return read_type(&o->to);
     case OPTION_METHOD:
         return read_method(&o->method);
     case OPTION_SHARE:
@@ -156,6 +168,11 @@ static int check_options(const struct quantise_options *o)
         {(o->save_ranges || o->collected) && !o->n_data, "ranges need --data"},
         {!o->weights_only && (o->form.bits || o->form.group),
          "--bits and --group are of --weights-only"},
+        {o->weights_only && o->to != &quant_int8,
+         "--to e4m3 is for inputs and weights: --weights-only has --bits"},
+        {!o->to->even && strcmp(o->method->name, "max") != 0 &&
+             strcmp(o->method->name, "percentile") != 0,
+         "--to e4m3 takes --method max or percentile: its steps are not even"},
         {o->weights_only && (o->ranges || o->save_ranges || o->collected),
          "--weights-only needs no ranges"},
     };
@@ -176,15 +193,15 @@ int quantise_read_options(struct quantise_options *o, const struct tool_command 
                           int argc, char **argv)
 {
     int option;
-    *o = (struct quantise_options){.command = command,
-                                   .method = range_method_find("mse"),
-                                   .share = RANGE_SHARE,
-                                   .budget = -1};
+    *o = (struct quantise_options){
+        .command = command, .to = &quant_int8, .share = RANGE_SHARE, .budget = -1};
     while ((option = tool_next_option(&o->common, argc, argv, options)) != -1)
         if (option == '?' || !own_option(o, option))
             return EXIT_USAGE;
     if (o->common.help)
         return EXIT_OK;
+    if (!o->method)
+        o->method = range_method_find(o->to->even ? "mse" : "max");
     if (argc - optind != 1)
         return tool_usage(o->command, "one network file is needed");
     const int code = check_options(o);

@@ -15,6 +15,7 @@ struct quantise_options {
     const char *output;
     const char **data, **keep;
     size_t n_data, n_keep, data_capacity, keep_capacity;
+    const struct quant_type *to;
     const struct range_method *method;
     double share, budget; /* percent; budget < 0: none */
     int64_t samples;      /* to collect from; 0: all */

@@ -21,7 +21,7 @@ static void cell_db(struct table *t, const struct noise *n, bool is)
 static const char *precision_name(const struct report *r)
 {
     const struct weight_form *form = r->scheme->weights_only;
-    return form && form->bits == 4 ? "4 bits" : quant_int8.name;
+    return form && form->bits == 4 ? "4 bits" : r->scheme->type->name;
 }
 
 static int add_row(struct table *t, const struct report *r, size_t i, strata_error *err)
@@ -30,7 +30,7 @@ static int add_row(struct table *t, const struct report *r, size_t i, strata_err
     const bool kept = r->kept && r->kept[i];
     const struct layer_loss *loss = r->losses ? &r->losses->layers[i] : NULL;
     struct int8_weight w;
-    int status = int8_weight_make(&w, l, r->scheme->computes[i],
+    int status = int8_weight_make(&w, l, r->scheme->computes[i], r->scheme->type,
                                   r->scheme->weights_only, err);
     if (status != STRATA_OK)
         return status;
@@ -71,9 +71,10 @@ static void print_summary(const struct report *r)
     else
         tool_print("%.1f dB above what changed\n", noise_db(&a->out));
     if (r->labelled)
-        tool_print("right: %zu in floats (%.2f %%), %zu in int8 (%.2f %%)\n",
+        tool_print("right: %zu in floats (%.2f %%), %zu in %s (%.2f %%)\n",
                    a->right_floats, 100.0 * (double)a->right_floats / (double)a->samples,
-                   a->right, 100.0 * (double)a->right / (double)a->samples);
+                   a->right, precision_name(r),
+                   100.0 * (double)a->right / (double)a->samples);
 }
 
 int report_print(const struct report *r, strata_error *err)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * strata quantise: a network of floats and data to a network of int8, and what it costs.
+ * strata quantise: a network of floats and data to one of int8 or e4m3, and what it
+ * costs.
  */
 #include "tools/quantise/quantise.h"
 
@@ -80,15 +81,17 @@ static int choose_layers(struct job *j, strata_error *err)
     for (size_t i = 0; i < j->o->n_keep && status == STRATA_OK; i++)
         status = note_kept(j, j->o->keep[i], err);
     if (status == STRATA_OK)
-        status = scheme_make(&j->scheme, net, j->keep, form_of(j), err);
+        status = scheme_make(&j->scheme, net, j->o->to, j->keep, form_of(j), err);
     if (status == STRATA_OK && j->scheme.n_layers == 0)
         status = error_set(err, STRATA_EINVAL,
                            "%s: nothing to quantise: no %s of it has a constant operand "
                            "of floats%s",
                            net->path,
                            j->o->weights_only ? "MatrixMultiply"
-                                              : "Convolution, Deconvolution, "
-                                                "FullyConnected or MatrixMultiply",
+                           : j->o->to != &quant_int8
+                               ? "FullyConnected of matrices or MatrixMultiply"
+                               : "Convolution, Deconvolution, FullyConnected or "
+                                 "MatrixMultiply",
                            j->o->n_keep ? " and is not kept" : "");
     return status;
 }
@@ -168,7 +171,7 @@ static int collect(struct job *j, strata_error *err)
         }
     }
     if (status == STRATA_OK)
-        status = collection_ranges(&j->ranges, &c, o->method, &quant_int8, o->share, err);
+        status = collection_ranges(&j->ranges, &c, o->method, o->to, o->share, err);
     if (status == STRATA_OK)
         status = collection_saturated(&j->saturated, &c, &j->ranges, err);
     if (status == STRATA_OK && o->save_ranges)
@@ -218,7 +221,7 @@ static int measure_answers(struct job *j, strata_error *err)
     const struct quantise_options *o = j->o;
     const struct experiment x = {&j->floats, j->session.handle, &j->quantising,
                                  &j->samples, j->labels};
-    int status = experiment_answers(&j->answers, &x, j->keep, "answers in int8", err);
+    int status = experiment_answers(&j->answers, &x, j->keep, "answers in 8 bits", err);
     if (status == STRATA_OK && (o->sensitivity || o->budget >= 0)) {
         j->alone = zalloc(j->session.network->n_layers, sizeof *j->alone, "answers", err);
         status = j->alone ? experiment_alone(j->alone, &x, err) : STRATA_ENOMEM;
@@ -306,7 +309,7 @@ static int write_files(struct job *j, strata_error *err)
     if (status == STRATA_OK)
         status = tool_refuse_source(&j->o->common, net, weights, err);
     if (status == STRATA_OK)
-        status = scheme_make(&scheme, net, j->keep, form_of(j), err);
+        status = scheme_make(&scheme, net, j->o->to, j->keep, form_of(j), err);
     q.scheme = &scheme;
     if (status == STRATA_OK) {
         const struct quantised_names names = {last_part(weights),
@@ -416,7 +419,10 @@ const struct tool_command tool_quantise = {
         "names\n"
         "      --samples=N       collect ranges from so many of them, evenly spread\n"
         "                        (default: all)\n"
-        "      --method=METHOD   mse (default), max, percentile or entropy\n"
+        "      --to=DTYPE        int8 (default); or e4m3, of which products of matrices\n"
+        "                        are made (math = tensor_op lets GPUs sum them)\n"
+        "      --method=METHOD   mse (default), max, percentile or entropy; of e4m3 max\n"
+        "                        (default) or percentile\n"
         "      --share=PERCENT   of the values inside by percentile (default 99.99)\n"
         "      --save-ranges=FILE  keep the ranges, as text\n"
         "      --ranges=FILE     take these ranges instead of collecting any\n"
@@ -446,6 +452,7 @@ const struct tool_command tool_quantise = {
         "  strata quantise net.ini --ranges net.ranges -o net-int8.ini\n"
         "  strata quantise mnist.ini --data t10k-images.idx --labels t10k-labels.idx "
         "--budget 0.5 -o mnist-int8.ini\n"
+        "  strata quantise net.ini --data samples --to e4m3 -o net-e4m3.ini\n"
         "  strata quantise llama.ini --weights-only -o llama-int8.ini\n"
         "  strata quantise llama.ini --weights-only --bits 4 --group 128 -o "
         "llama-int4.ini\n",

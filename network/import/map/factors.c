@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Weights that a model has as INT8 and a scale: where a layer's weight is such a product,
- * the layer is given both, so that it may compute with the integers.
+ * Weights that a model has as INT8 or E4M3 and a scale: where a layer's weight is such a
+ * product, the layer is given both, so that it may compute with the integers.
  */
 #include "network/import/map.h"
 
@@ -81,8 +81,9 @@ void map_factors(const struct graph *g, struct section *s)
         return;
     const struct value *q = &g->values[whole], *f = &g->values[factors];
     const int wanted = has_flag(s, t->turned) ? 1 - t->dim : t->dim;
-    if (!q->constant || q->dtype != STRATA_INT8 || !f->constant || f->rank > 1 ||
-        f->dtype != STRATA_FP32 || (value_count(f) != 1 && dim >= 0 && dim != wanted))
+    if (!q->constant || (q->dtype != STRATA_INT8 && q->dtype != STRATA_E4M3) ||
+        !f->constant || f->rank > 1 || f->dtype != STRATA_FP32 ||
+        (value_count(f) != 1 && dim >= 0 && dim != wanted))
         return;
     s->weights[k].value = whole;
     section_weight(s, "weight_scale", factors);

@@ -44,13 +44,16 @@ static inline CUtensorMapDataType tensor_map_dtype(int32_t dtype)
 {
     return dtype == STRATA_FP16   ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
            : dtype == STRATA_BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+           : dtype == STRATA_FP32 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32
                                   : CU_TENSOR_MAP_DATA_TYPE_UINT8;
 }
 
 /* Bytes of an element. */
 static inline int64_t tensor_map_size(int32_t dtype)
 {
-    return dtype == STRATA_FP16 || dtype == STRATA_BF16 ? 2 : 1;
+    return dtype == STRATA_FP32                           ? 4
+           : dtype == STRATA_FP16 || dtype == STRATA_BF16 ? 2
+                                                          : 1;
 }
 
 /* Rows of a box lie swizzled by their length: 128 bytes, 64 or 32. */
@@ -68,8 +71,8 @@ static inline void tensor_map_small(CUtensorMap *map, int64_t bytes)
         ((uint64_t *)map)[1] &= ~(UINT64_C(1) << 21);
 }
 
-/* Boxes of FP16, BF16 or bytes, innermost dim first, swizzled. strides: of dims 1 on, in
- * elements, multiples of 16 bytes. bytes: from the first element to the last. */
+/* Boxes of FP32, FP16, BF16 or bytes, innermost dim first, swizzled. strides: of dims 1
+ * on, in elements, multiples of 16 bytes. bytes: from the first element to the last. */
 static bool tensor_map_boxes(CUtensorMap *map, const void *data, int32_t dtype, int rank,
                              const uint64_t *dims, const int64_t *strides,
                              const uint32_t *box, int64_t bytes)

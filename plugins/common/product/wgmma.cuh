@@ -10,6 +10,7 @@
 #include "plugins/common/product/order.cuh"
 
 #include <cuda.h>
+#include <cuda_fp8.h>
 
 /* ---- barriers in shared memory --------------------------------------------------------
  */
@@ -342,24 +343,26 @@ PRODUCTS(176, 88, 88, 89, 90, 91, 92)
 PRODUCTS(192, 96, 96, 97, 98, 99, 100)
 PRODUCTS(256, 128, 128, 129, 130, 131, 132)
 
-/* Bytes by signed bytes, sums in 32 bits, a depth of 32; both factors in shared memory.
- */
-#define PRODUCT_OF_BYTES(type, name, n, count, a, b, c)                                  \
+/* Bytes by bytes of a type, a depth of 32; both factors in shared memory. Whole numbers
+ * have exact sums in 32 bits. E4M3 have sums in FP32, of which the chip keeps 14 bits:
+ * it aligns what it adds, a sum and 32 products, to the largest and cuts off the rest. */
+#define PRODUCT_OF_BYTES(type, types, flags, sum, hold, n, count, a, b, c)               \
     template <>                                                                          \
     struct product<type, n> {                                                            \
-        static __device__ inline void scores(int32_t (&d)[n / 8][4], uint64_t x,         \
-                                             uint64_t y, int32_t add)                    \
+        static __device__ inline void scores(sum (&d)[n / 8][4], uint64_t x, uint64_t y, \
+                                             int32_t add)                                \
         {                                                                                \
             asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #c ", 0;\n"                \
-                         "wgmma.mma_async.sync.aligned.m64n" #n "k32.s32." name          \
-                         ".s8 {" N_##count "}, %" #a ", %" #b ", p;\n}\n"                \
-                         : O_##count("+r", d)                                            \
+                         "wgmma.mma_async.sync.aligned.m64n" #n "k32." types             \
+                         " {" N_##count "}, %" #a ", %" #b ", p" flags ";\n}\n"          \
+                         : O_##count(hold, d)                                            \
                          : "l"(x), "l"(y), "r"(add));                                    \
         }                                                                                \
     };
 #define PRODUCTS_OF_BYTES(...)                                                           \
-    PRODUCT_OF_BYTES(int8_t, "s8", __VA_ARGS__)                                          \
-    PRODUCT_OF_BYTES(uint8_t, "u8", __VA_ARGS__)
+    PRODUCT_OF_BYTES(int8_t, "s32.s8.s8", "", int32_t, "+r", __VA_ARGS__)                \
+    PRODUCT_OF_BYTES(uint8_t, "s32.u8.s8", "", int32_t, "+r", __VA_ARGS__)               \
+    PRODUCT_OF_BYTES(__nv_fp8_e4m3, "f32.e4m3.e4m3", ", 1, 1", float, "+f", __VA_ARGS__)
 
 PRODUCTS_OF_BYTES(32, 16, 16, 17, 18)
 PRODUCTS_OF_BYTES(64, 32, 32, 33, 34)

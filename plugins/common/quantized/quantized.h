@@ -12,7 +12,8 @@
 #include <strata/layers.h>
 
 /* clang-format off */
-#define QUANTIZED_ATTRS(params)                                                          \
+#define QUANTIZED_ATTRS(params) QUANTIZED_ATTRS_TO(params, "fp32|int8|u8")
+#define QUANTIZED_ATTRS_TO(params, dtypes)                                               \
     {.name = "zero_in", .type = STRATA_I64,                                              \
      .offset = offsetof(params, quantized.zero_in), .min = -128, .max = 255,             \
      .doc = "what stands for 0 in the input"},                                           \
@@ -20,7 +21,7 @@
      .offset = offsetof(params, quantized.zero_out), .min = -128, .max = 255,            \
      .doc = "what stands for 0 in the output, where that is an integer"},                \
     {.name = "to", .type = STRATA_ENUM, .offset = offsetof(params, quantized.to),        \
-     .choices = "fp32|int8|u8", .doc = "dtype of the output"},                           \
+     .choices = dtypes, .doc = "dtype of the output"},                                   \
     {.name = "activation", .type = STRATA_ENUM,                                          \
      .offset = offsetof(params, quantized.activation),                                   \
      .choices = "none|relu|leaky_relu|relu6|clip", .doc = "before the output's scale"},  \
@@ -29,9 +30,11 @@
     {.name = "beta", .type = STRATA_F64, .offset = offsetof(params, quantized.beta),     \
      .doc = "upper bound of clip"}
 #define QUANTIZED_WEIGHTS(weight_doc, per)                                               \
+    QUANTIZED_WEIGHTS_OF(UINT64_C(1) << STRATA_INT8, weight_doc, per)
+#define QUANTIZED_WEIGHTS_OF(types, weight_doc, per)                                     \
     [STRATA_QUANTIZED_WEIGHT] =                                                          \
         {.name = "weight", .flags = STRATA_REQUIRED, .rank = -1,                         \
-         .dtypes = UINT64_C(1) << STRATA_INT8, .doc = weight_doc},                       \
+         .dtypes = types, .doc = weight_doc},                                            \
     [STRATA_QUANTIZED_BIAS] = {.name = "bias", .rank = 1, .doc = "one for each " per},   \
     [STRATA_QUANTIZED_FACTORS] =                                                         \
         {.name = "weight_scale", .flags = STRATA_REQUIRED, .rank = -1,                   \
@@ -41,7 +44,7 @@
          .doc = "factor of the input"},                                                  \
     [STRATA_QUANTIZED_SCALE_OUT] =                                                       \
         {.name = "scale_out", .rank = -1,                                                \
-         .doc = "divisor of the output, where that is an integer"}
+         .doc = "divisor of the output, where that has 8 bits"}
 /* clang-format on */
 
 enum {
@@ -50,7 +53,8 @@ enum {
 
 static inline int32_t quantized_dtype(const strata_quantized *q)
 {
-    return q->to == 0 ? STRATA_FP32 : q->to == 1 ? STRATA_INT8 : STRATA_UINT8;
+    static const int32_t dtypes[] = {STRATA_FP32, STRATA_INT8, STRATA_UINT8, STRATA_E4M3};
+    return dtypes[q->to];
 }
 
 static inline int quantized_check_byte(const strata_node *n, const strata_tensor *in,
@@ -74,16 +78,18 @@ static inline int quantized_check_byte(const strata_node *n, const strata_tensor
 static inline int quantized_check_output(const strata_node *n, const strata_quantized *q,
                                          const strata_tensor *scale_out)
 {
-    const int low = q->to == 2 ? 0 : -128, high = low + 255;
+    static const struct {
+        int low, high;
+    } zero[] = {{0, 0}, {-128, 127}, {0, 255}, {0, 0}};
     n->out[0].dtype = quantized_dtype(q);
     if (q->to == 0)
         return STRATA_OK;
     if (scale_out->rank == 0)
         return STRATA_FAIL(n, STRATA_EINVAL,
-                           "the output is an integer and has no scale_out; give one");
-    if (q->zero_out < low || q->zero_out > high)
+                           "the output has 8 bits and no scale_out; give one");
+    if (q->zero_out < zero[q->to].low || q->zero_out > zero[q->to].high)
         return STRATA_FAIL(n, STRATA_EINVAL, "zero_out is %lld; the output has %d to %d",
-                           (long long)q->zero_out, low, high);
+                           (long long)q->zero_out, zero[q->to].low, zero[q->to].high);
     return STRATA_OK;
 }
 
@@ -116,7 +122,7 @@ static inline void quantized_weight_shape(const strata_node *n, strata_tensor *e
 static inline int quantized_accept(const strata_node *n, const strata_quantized *q)
 {
     const int32_t out = n->out[0].dtype;
-    return (q->to == 0 ? out != STRATA_INT8 && out != STRATA_UINT8
+    return (q->to == 0 ? out == STRATA_FP32 || out == STRATA_FP16 || out == STRATA_BF16
                        : out == quantized_dtype(q))
                ? STRATA_OK
                : STRATA_FAIL(n, STRATA_EUNSUPPORTED, "the output has another dtype");

@@ -21,6 +21,12 @@ TestSuite(fold, .init = open_files, .fini = scratch_remove, .timeout = 600);
     "scale = w:" scale "\n"
 #define DQ(name, from, scale)                                                            \
     "[layer " name "]\ntype = Dequantize\ninputs = " from "\nscale = w:" scale "\n"
+/* The same in e4m3. */
+#define Q4(name, from, scale)                                                            \
+    "[layer " name "]\ntype = Quantize\ninputs = " from "\ndtype = e4m3\n"               \
+    "scale = w:" scale "\n"
+#define PRODUCT(name, from, type)                                                        \
+    "[layer " name "]\ntype = MatrixMultiply\ninputs = " from "\nweights = w:" type "\n"
 #define CONV(name, from, more)                                                           \
     "[layer " name "]\ntype = Convolution\ninputs = " from "\nfilters = 16\n"            \
     "kernel = 3x3\npad = 1\nweights = w:conv\n" more
@@ -36,6 +42,7 @@ TestSuite(fold, .init = open_files, .fini = scratch_remove, .timeout = 600);
 static void spill_weights(void)
 {
     static int8_t conv[16 * 16 * 9], fc[10 * 16 * 64], matrix[32 * 10];
+    static uint8_t floats[32 * 10];
     static float conv_scale[16], fc_scale = 0.0625F, bias[16], a = 0.0078125F,
                                  b = 0.03125F, matrix_scale[10], matrix_bias[10],
                                  norm_scale[16], norm_shift[16];
@@ -50,6 +57,9 @@ static void spill_weights(void)
         {"matrix.b", WEIGHT_I8, 2, {32, 10}, matrix, sizeof matrix},
         {"matrix.weight_scale", WEIGHT_F32, 1, {10}, matrix_scale, sizeof matrix_scale},
         {"matrix.bias", WEIGHT_F32, 1, {10}, matrix_bias, sizeof matrix_bias},
+        {"floats.b", WEIGHT_F8_E4M3, 2, {32, 10}, floats, sizeof floats},
+        {"floats.weight_scale", WEIGHT_F32, 1, {10}, matrix_scale, sizeof matrix_scale},
+        {"floats.bias", WEIGHT_F32, 1, {10}, matrix_bias, sizeof matrix_bias},
         {"norm.scale", WEIGHT_F32, 1, {16}, norm_scale, sizeof norm_scale},
         {"norm.shift", WEIGHT_F32, 1, {16}, norm_shift, sizeof norm_shift},
         {"a", WEIGHT_F32, 1, {1}, &a, sizeof a},
@@ -61,6 +71,8 @@ static void spill_weights(void)
     for (int i = 0; i < 3; i++)
         for (size_t k = 0; k < counts[i]; k++)
             bytes[i][k] = (int8_t)(rand() % 255 - 127);
+    for (size_t k = 0; k < sizeof floats; k++) /* up to 104, of any sign */
+        floats[k] = (uint8_t)((rand() & 0x80) | rand() % 0x6e);
     for (int k = 0; k < 16; k++) {
         conv_scale[k] = (float)(rand() % 1000 + 500) / 262144;
         bias[k] = (float)(rand() % 1000 - 500) / 1024;
@@ -161,6 +173,27 @@ static const struct fold_case {
              "r", "m", "b") DQ("y", "r", "b"),
      {"q", "m + r", "y"},
      1},
+    {"a product of e4m3",
+     HEAD("2 x 5 x 32", "y") Q4("q", "x", "a") DQ("dq", "q", "a") PRODUCT(
+         "m", "dq", "floats") RELU("act", "m") Q4("r", "act", "b") DQ("y", "r", "b"),
+     {"q", "m + act + r", "y"},
+     16}, /* neighbours lie so far apart */
+    {"a product of e4m3 to integers",
+     HEAD("2 x 5 x 32", "y") Q4("q", "x", "a") DQ("dq", "q", "a")
+         PRODUCT("m", "dq", "floats") Q("r", "m", "b") DQ("y", "r", "b"),
+     {"q", "dq", "m", "r", "y"},
+     1},
+    {"e4m3 by integers",
+     HEAD("2 x 5 x 32", "y") Q4("q", "x", "a") DQ("dq", "q", "a")
+         PRODUCT("m", "dq", "matrix") Q4("r", "m", "b") DQ("y", "r", "b"),
+     {"q", "dq", "m", "r", "y"},
+     16},
+    {"what moves elements moves e4m3",
+     HEAD("2 x 16 x 8 x 8", "y") Q4("q", "x", "a")
+         DQ("dq", "q", "a") "[layer s]\ntype = Shuffle\nfirst = 0, 2, 3, 1\n" Q4(
+             "r", "s", "a") DQ("y", "r", "a"),
+     {"q", "s + r", "y"},
+     0},
     {"what moves elements moves integers",
      HEAD("2 x 16 x 8 x 8", "y") Q("q", "x", "a")
          DQ("dq", "q", "a") "[layer s]\ntype = Shuffle\nfirst = 0, 2, 3, 1\n" Q(
