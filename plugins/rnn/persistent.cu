@@ -6,8 +6,6 @@
 
 #include "plugins/rnn/launch.cuh"
 
-#define MOST_TILES 8 /* of 8 rows: 64 rows to a group */
-
 typedef void (*entry_kernel)(persistent_job);
 
 /* ---- which kernel ---------------------------------------------------------------------
@@ -33,9 +31,9 @@ static entry_kernel entry_of_chunks(int chunks, int tiles)
 template <typename T>
 static entry_kernel entry_of_gates(const persistent_shape &s)
 {
-    return s.gates == 4   ? entry_of_chunks<T, 4>(s.chunks, s.tiles)
-           : s.gates == 3 ? entry_of_chunks<T, 3>(s.chunks, s.tiles)
-                          : entry_of_chunks<T, 1>(s.chunks, s.tiles);
+    return s.gates == 4   ? entry_of_chunks<T, 4>(s.chunks, s.rows / 8)
+           : s.gates == 3 ? entry_of_chunks<T, 3>(s.chunks, s.rows / 8)
+                          : entry_of_chunks<T, 1>(s.chunks, s.rows / 8);
 }
 
 static persistent_entry entry_of(const persistent_shape &s)
@@ -48,29 +46,16 @@ static persistent_entry entry_of(const persistent_shape &s)
 /* ---- how a batch is divided
  * ------------------------------------------------------------ */
 
-/* As few rows to a group as let all of the batch run at once, for then each block waits
- * for the fewest; else 64, and further launches. */
 static int plan(const strata_node *n, int gates, int64_t hidden, int directions,
                 int64_t batch, persistent_shape *out)
 {
     const int64_t once = PERSISTENT_CHUNK * PERSISTENT_WARPS; /* depth of a chunk each */
-    cudaError_t e = cudaSuccess;
-    out->dtype = n->in[0].dtype;
-    out->gates = gates;
-    out->chunks = hidden <= once ? 1 : hidden <= 2 * once ? 2 : 4;
-    for (out->tiles = 1; out->tiles <= MOST_TILES; out->tiles *= 2) {
-        out->rows = out->tiles * 8;
-        const int64_t groups = (batch + out->rows - 1) / out->rows;
-        out->groups = persistent_room(entry_of(*out), hidden, directions, groups, &e);
-        if (e != cudaSuccess)
-            return STRATA_FAIL(n, STRATA_EDEVICE, "persistent RNN: %s",
-                               cudaGetErrorString(e));
-        if (out->groups > 0 && (out->groups == groups || out->tiles == MOST_TILES))
-            return STRATA_OK;
-    }
-    return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
-                       "%lld blocks cannot all run at once on this device",
-                       (long long)(hidden / PERSISTENT_UNITS * directions));
+    *out = {.dtype = n->in[0].dtype,
+            .gates = gates,
+            .chunks = hidden <= once       ? 1
+                      : hidden <= 2 * once ? 2
+                                           : 4};
+    return persistent_divide(n, hidden, directions, batch, entry_of, out);
 }
 
 /* ---- weights

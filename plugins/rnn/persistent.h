@@ -39,9 +39,9 @@ struct persistent_job {
 };
 
 /* How a batch is divided: groups of `rows` that run beside each other. Chunks are of the
- * depth; tiles are of 8 rows. */
+ * depth. */
 struct persistent_shape {
-    int32_t dtype, gates, chunks, tiles, rows, groups;
+    int32_t dtype, gates, chunks, rows, groups;
 };
 
 /* A kernel. */

@@ -7,7 +7,6 @@
 #include "plugins/rnn/launch.cuh"
 
 #define MOST_CHUNKS 4 /* of a warpgroup */
-#define MOST_ROWS 64
 
 /* ---- which kernel ---------------------------------------------------------------------
  */
@@ -64,31 +63,16 @@ static int check(const strata_node *n, int gates, int64_t hidden)
     return STRATA_OK;
 }
 
-/* As few rows to a group as let all of the batch run at once, for then each block reads
- * the least; else the most that fit, and further launches. */
 static int plan(const strata_node *n, int gates, int64_t hidden, int directions,
                 int64_t batch, persistent_shape *out)
 {
     const int64_t once = WIDE_GROUPS * WIDE_CHUNK; /* depth of a chunk each */
     const int status = check(n, gates, hidden);
-    if (status)
-        return status;
     *out = {.dtype = n->in[0].dtype,
             .gates = gates,
             .chunks = (int)((hidden + once - 1) / once)};
-    for (out->rows = 8; out->rows <= MOST_ROWS; out->rows *= 2) {
-        const int64_t groups = (batch + out->rows - 1) / out->rows;
-        cudaError_t e = cudaSuccess;
-        out->groups = persistent_room(entry_of(*out), hidden, directions, groups, &e);
-        if (e != cudaSuccess)
-            return STRATA_FAIL(n, STRATA_EDEVICE, "persistent RNN: %s",
-                               cudaGetErrorString(e));
-        if (out->groups > 0 && (out->groups == groups || out->rows == MOST_ROWS))
-            return STRATA_OK;
-    }
-    return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
-                       "%lld blocks cannot all run at once on this device",
-                       (long long)(hidden / WIDE_UNITS * directions));
+    return status ? status
+                  : persistent_divide(n, hidden, directions, batch, entry_of, out);
 }
 
 /* ---- weights -------------------------------------------------------------------------
