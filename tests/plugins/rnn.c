@@ -147,6 +147,13 @@ static const struct layer_case large[] = {
      .absent = NO_PEEPHOLES, .weight_low = -0.03, .weight_high = 0.03, .tolerance = 2},
     {"RNN", "op = lstm; hidden = 272; input_mode = skip", .in = {S3(1, 65, 272)},
      .absent = NO_PEEPHOLES, .weight_low = -0.06, .weight_high = 0.06, .tolerance = 2},
+    /* a step at a time */
+    {"RNN", "op = lstm; hidden = 528", .n_in = 4,
+     .in = {S3(1, 17, 40), {0}, S3(1, 17, 528), S3(1, 17, 528)}, .absent = NO_PEEPHOLES,
+     .weight_low = -0.04, .weight_high = 0.04, .tolerance = 2},
+    {"RNN", "op = gru; hidden = 72; direction = bidirectional", .n_in = 3,
+     .in = {S3(1, 1, 24), {0}, S3(2, 1, 72)}, .weight_low = -0.1, .weight_high = 0.1,
+     .tolerance = 2},
 };
 
 LAYER_CASES(RNN, ORDINARY(cases), LARGE(large))
