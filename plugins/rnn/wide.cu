@@ -50,7 +50,7 @@ static persistent_entry entry_of(const persistent_shape &s)
 
 /* ---- how a batch is divided -------------------------------------------------------- */
 
-static int check(const strata_node *n, int gates, int64_t hidden)
+static int check(const strata_node *n, int gates, int64_t hidden, int64_t batch)
 {
     if (gates < PERSISTENT_GRU)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
@@ -60,6 +60,9 @@ static int check(const strata_node *n, int gates, int64_t hidden)
                            "%lld hidden units; a multiple of %d is taken, up to %d",
                            (long long)hidden, WIDE_UNITS,
                            MOST_CHUNKS * WIDE_GROUPS * WIDE_CHUNK);
+    if (batch > INT32_MAX / WIDE_UNITS)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "a batch of %lld; up to %d is taken",
+                           (long long)batch, INT32_MAX / WIDE_UNITS);
     return STRATA_OK;
 }
 
@@ -67,7 +70,7 @@ static int plan(const strata_node *n, int gates, int64_t hidden, int directions,
                 int64_t batch, persistent_shape *out)
 {
     const int64_t once = WIDE_GROUPS * WIDE_CHUNK; /* depth of a chunk each */
-    const int status = check(n, gates, hidden);
+    const int status = check(n, gates, hidden, batch);
     *out = {.dtype = n->in[0].dtype,
             .gates = gates,
             .chunks = (int)((hidden + once - 1) / once)};

@@ -144,7 +144,7 @@ struct wide_rows {
         tiles = job.hidden / WIDE_UNITS;
         slots_apart = job.batch * WIDE_UNITS;
         slots = has ? (const uint16_t *)line.slots + (int64_t)first * slots_apart +
-                          (group + row) * WIDE_UNITS + half * 8
+                          (int64_t)(group + row) * WIDE_UNITS + half * 8
                     : NULL;
         state = has && line.h0
                     ? (const uint16_t *)line.h0 + (int64_t)(group + row) * job.hidden +
@@ -160,7 +160,7 @@ struct wide_rows {
     }
     __device__ uint4 load(int piece) const
     {
-        return persistent_ask(from + piece * S::Apart * apart);
+        return persistent_ask(from + (int64_t)apart * (piece * S::Apart));
     }
     __device__ void ask(int chunk)
     {
