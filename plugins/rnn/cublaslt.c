@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * RNN in FP16 and BF16 on CUDA: the input products of all steps by cuBLASLt, the steps by
- * one persistent kernel a layer.
+ * one persistent kernel a layer, of one of two kinds.
  */
 #include "plugins/common/cublaslt/module.h"
 #include "plugins/rnn/persistent.h"
 #include "plugins/rnn/rnn.h"
 
 struct state {
+    const struct persistent_kind *kind;
     struct persistent_shape shape;
     struct cublaslt_plan first, upper; /* products of layer 0 and of those above */
     int64_t batch;                     /* sequences that it was set up for */
@@ -85,14 +86,15 @@ static int plan_products(const strata_node *n, const struct rnn_plan *p, struct 
     return STRATA_OK;
 }
 
-static int plan_all(const strata_node *n, struct state *s)
+static int plan_all(const strata_node *n, const struct persistent_kind *kind,
+                    struct state *s)
 {
     const struct rnn_plan p = rnn_plan_of(n->params, n->in, n->weight);
     int status;
     memset(s, 0, sizeof *s);
+    s->kind = kind;
     if ((status = check_options(n, &p)) ||
-        (status =
-             persistent_plan(n, p.gates, p.hidden, p.directions, p.batch, &s->shape)))
+        (status = kind->plan(n, p.gates, p.hidden, p.directions, p.batch, &s->shape)))
         return status;
     s->batch = p.batch;
     return plan_products(n, &p, s);
@@ -101,7 +103,13 @@ static int plan_all(const strata_node *n, struct state *s)
 static int accept(const strata_node *n)
 {
     struct state s;
-    return plan_all(n, &s);
+    return plan_all(n, &persistent_warps, &s);
+}
+
+static int accept_wide(const strata_node *n)
+{
+    struct state s;
+    return plan_all(n, &persistent_wide, &s);
 }
 
 /* ---- workspace
@@ -125,20 +133,31 @@ static int furnish(const struct rnn_plan *p, size_t product, struct room *room)
     int fits = take(&used, rows, wide * p->gates, &room->sums);
     for (int i = 0; i < 2; i++)
         fits = fits &&
-               take(&used, i < p->directions ? p->steps + 1 : 0,
+               take(&used, i < p->directions ? p->steps : 0,
                     persistent_slot(p->batch, p->hidden), &room->slots[i]) &&
                take(&used, p->layers > 1 + i ? rows : 0, wide, &room->between[i]);
     room->total = used;
     return fits;
 }
 
-static size_t workspace(const strata_node *n)
+static size_t workspace_of(const strata_node *n, const struct persistent_kind *kind)
 {
     const struct rnn_plan p = rnn_plan_of(n->params, n->in, n->weight);
     struct state s;
     struct room room;
-    return plan_all(n, &s) == STRATA_OK && furnish(&p, s.product, &room) ? room.total
-                                                                         : SIZE_MAX;
+    return plan_all(n, kind, &s) == STRATA_OK && furnish(&p, s.product, &room)
+               ? room.total
+               : SIZE_MAX;
+}
+
+static size_t workspace(const strata_node *n)
+{
+    return workspace_of(n, &persistent_warps);
+}
+
+static size_t workspace_wide(const strata_node *n)
+{
+    return workspace_of(n, &persistent_wide);
 }
 
 /* ---- setup
@@ -158,9 +177,9 @@ static int narrow(const strata_node *n, const strata_pack *pack, int i,
     return persistent_narrow(n, shape, w->data, w->count, memory);
 }
 
-static int setup(const strata_node *n, void *state)
+static int setup_as(const strata_node *n, const struct persistent_kind *kind,
+                    struct state *s)
 {
-    struct state *s = state;
     const struct rnn_plan p = rnn_plan_of(n->params, n->in, n->weight);
     const strata_pack *pack =
         n->host->extension ? n->host->extension(STRATA_PACK_V1) : NULL;
@@ -170,20 +189,30 @@ static int setup(const strata_node *n, void *state)
     if (!pack)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
                            "the host has no " STRATA_PACK_V1 ", for packed weights");
-    if ((status = plan_all(n, s)))
+    if ((status = plan_all(n, kind, s)))
         return status;
-    s->line = persistent_pack_size(&s->shape, p.hidden);
+    s->line = kind->pack_size(&s->shape, p.hidden);
     if ((status = narrow(n, pack, RNN_W, &s->shape, &s->w)) ||
         (status = narrow(n, pack, RNN_U, &s->shape, &s->u)) ||
         (status = pack->alloc(n, s->line * (size_t)lines, &memory)))
         return status;
     s->r = memory;
     for (int i = 0; i < lines && status == STRATA_OK; i++)
-        status = persistent_pack(n, &s->shape,
-                                 (const float *)n->weight[RNN_R].data +
-                                     i * p.gates * p.hidden * p.hidden,
-                                 p.hidden, s->r + (size_t)i * s->line);
+        status = kind->pack(n, &s->shape,
+                            (const float *)n->weight[RNN_R].data +
+                                i * p.gates * p.hidden * p.hidden,
+                            p.hidden, s->r + (size_t)i * s->line);
     return status;
+}
+
+static int setup(const strata_node *n, void *state)
+{
+    return setup_as(n, &persistent_warps, state);
+}
+
+static int setup_wide(const strata_node *n, void *state)
+{
+    return setup_as(n, &persistent_wide, state);
 }
 
 /* ---- run
@@ -260,7 +289,7 @@ static int run_layer(const strata_run *r, const struct rnn_plan *p,
         job.line[d].slots = memory + room->slots[d];
         job.line[d].y = y + d * (last ? p->y_direction : p->hidden);
     }
-    return status ? status : persistent_launch(r, &s->shape, &job);
+    return status ? status : s->kind->launch(r, &s->shape, &job);
 }
 
 static int run(const strata_run *r)
@@ -294,6 +323,19 @@ static const strata_impl impls[] = {
      .accept = accept,
      .workspace = workspace,
      .setup = setup,
+     .run = run},
+    {.id = 2,
+     .device = STRATA_CUDA,
+     .flags = STRATA_PAD_IGNORED,
+     .min_sm = 90,
+     .max_sm = 90,
+     .name = "persistent_wide",
+     .rows = STRATA_ARRAY(rows),
+     .efficiency = 0.2,
+     .state_size = sizeof(struct state),
+     .accept = accept_wide,
+     .workspace = workspace_wide,
+     .setup = setup_wide,
      .run = run},
 };
 

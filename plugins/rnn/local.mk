@@ -21,11 +21,18 @@ CUBLASLT_SOURCES += \
 
 CUDA_PLUGIN_KERNELS += \
 	plugins/rnn/cuda.cu \
-	plugins/rnn/persistent.cu
-EXTRA_DIST += plugins/rnn/persistent.cuh
+	plugins/rnn/persistent.cu \
+	plugins/rnn/wide.cu
+EXTRA_DIST += \
+	plugins/rnn/launch.cuh \
+	plugins/rnn/persistent.cuh \
+	plugins/rnn/wide.cuh
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/rnn-cuda.la
 plugins_rnn_cuda_la_SOURCES =
 plugins_rnn_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_rnn_cuda_la_LIBADD = plugins/rnn/cuda.lo $(CUDA_LIBS)
 endif
+# Instructions that only this chip has, whatever else is compiled for.
+plugins/rnn/wide.lo: \
+	NVCC_ARCH_FLAGS = -gencode=arch=compute_90a,code=sm_90a

@@ -4,18 +4,15 @@
  */
 #include "plugins/rnn/persistent.cuh"
 
-#include "kernels/layer.cuh"
+#include "plugins/rnn/launch.cuh"
 
-#define SLOTS_EMPTY 0xff /* each byte */
-#define MOST_TILES 8     /* of 8 rows: 64 rows to a group */
-
-typedef void (*persistent_entry)(persistent_job);
+typedef void (*entry_kernel)(persistent_job);
 
 /* ---- which kernel ---------------------------------------------------------------------
  */
 
 template <typename T, int GATES, int CHUNKS>
-static persistent_entry entry_of_tiles(int tiles)
+static entry_kernel entry_of_tiles(int tiles)
 {
     return tiles == 1   ? persistent_kernel<T, GATES, CHUNKS, 1>
            : tiles == 2 ? persistent_kernel<T, GATES, CHUNKS, 2>
@@ -24,7 +21,7 @@ static persistent_entry entry_of_tiles(int tiles)
 }
 
 template <typename T, int GATES>
-static persistent_entry entry_of_chunks(int chunks, int tiles)
+static entry_kernel entry_of_chunks(int chunks, int tiles)
 {
     return chunks == 1   ? entry_of_tiles<T, GATES, 1>(tiles)
            : chunks == 2 ? entry_of_tiles<T, GATES, 2>(tiles)
@@ -32,66 +29,39 @@ static persistent_entry entry_of_chunks(int chunks, int tiles)
 }
 
 template <typename T>
-static persistent_entry entry_of_gates(const persistent_shape &s)
+static entry_kernel entry_of_gates(const persistent_shape &s)
 {
-    return s.gates == 4   ? entry_of_chunks<T, 4>(s.chunks, s.tiles)
-           : s.gates == 3 ? entry_of_chunks<T, 3>(s.chunks, s.tiles)
-                          : entry_of_chunks<T, 1>(s.chunks, s.tiles);
+    return s.gates == 4   ? entry_of_chunks<T, 4>(s.chunks, s.rows / 8)
+           : s.gates == 3 ? entry_of_chunks<T, 3>(s.chunks, s.rows / 8)
+                          : entry_of_chunks<T, 1>(s.chunks, s.rows / 8);
 }
 
 static persistent_entry entry_of(const persistent_shape &s)
 {
-    return s.dtype == STRATA_FP16 ? entry_of_gates<__half>(s)
-                                  : entry_of_gates<__nv_bfloat16>(s);
+    const entry_kernel kernel = s.dtype == STRATA_FP16 ? entry_of_gates<__half>(s)
+                                                       : entry_of_gates<__nv_bfloat16>(s);
+    return {(const void *)kernel, PERSISTENT_UNITS, PERSISTENT_THREADS, 0};
 }
 
 /* ---- how a batch is divided
  * ------------------------------------------------------------ */
 
-/* Blocks of a shape that can be resident at once; 0: an error, which *e has. */
-static int64_t resident(const persistent_shape &s, cudaError_t *e)
+static int plan(const strata_node *n, int gates, int64_t hidden, int directions,
+                int64_t batch, persistent_shape *out)
 {
-    const void *kernel = (const void *)entry_of(s);
-    int device, processors, each;
-    if ((*e = cudaGetDevice(&device)) ||
-        (*e = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount,
-                                     device)) ||
-        (*e = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel,
-                                                            PERSISTENT_THREADS, 0)))
-        return 0;
-    return (int64_t)processors * each;
-}
-
-/* As few rows to a group as let all of the batch run at once, for then each block waits
- * for the fewest; else 64, and further launches. */
-extern "C" int persistent_plan(const strata_node *n, int gates, int64_t hidden,
-                               int directions, int64_t batch, persistent_shape *out)
-{
-    const int64_t blocks = hidden / PERSISTENT_UNITS * directions;
     const int64_t once = PERSISTENT_CHUNK * PERSISTENT_WARPS; /* depth of a chunk each */
-    cudaError_t e = cudaSuccess;
-    out->dtype = n->in[0].dtype;
-    out->gates = gates;
-    out->chunks = hidden <= once ? 1 : hidden <= 2 * once ? 2 : 4;
-    for (out->tiles = 1; out->tiles <= MOST_TILES; out->tiles *= 2) {
-        const int64_t room = resident(*out, &e), rows = out->tiles * 8;
-        const int64_t groups = (batch + rows - 1) / rows;
-        if (e != cudaSuccess)
-            return STRATA_FAIL(n, STRATA_EDEVICE, "persistent RNN: %s",
-                               cudaGetErrorString(e));
-        out->groups = (int)(groups < room / blocks ? groups : room / blocks);
-        if (out->groups > 0 && (out->groups == groups || out->tiles == MOST_TILES))
-            return STRATA_OK;
-    }
-    return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
-                       "%lld blocks cannot all run at once on this device",
-                       (long long)blocks);
+    *out = {.dtype = n->in[0].dtype,
+            .gates = gates,
+            .chunks = hidden <= once       ? 1
+                      : hidden <= 2 * once ? 2
+                                           : 4};
+    return persistent_divide(n, hidden, directions, batch, entry_of, out);
 }
 
 /* ---- weights
  * --------------------------------------------------------------------------- */
 
-extern "C" size_t persistent_pack_size(const persistent_shape *s, int64_t hidden)
+static size_t pack_size(const persistent_shape *s, int64_t hidden)
 {
     const int halves = s->gates > 2 ? 2 : 1;
     return (size_t)(hidden / PERSISTENT_UNITS) * PERSISTENT_WARPS * (size_t)s->chunks *
@@ -134,18 +104,10 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
         to[i] = persistent_bits(from[i], T());
 }
 
-static int packed(const strata_node *n)
+static int pack_weights(const strata_node *n, const persistent_shape *s, const float *r,
+                        int64_t hidden, void *to)
 {
-    const cudaError_t e = cudaGetLastError();
-    return e == cudaSuccess ? STRATA_OK
-                            : STRATA_FAIL(n, STRATA_EDEVICE, "packing the weights: %s",
-                                          cudaGetErrorString(e));
-}
-
-extern "C" int persistent_pack(const strata_node *n, const persistent_shape *s,
-                               const float *r, int64_t hidden, void *to)
-{
-    const int64_t words = (int64_t)(persistent_pack_size(s, hidden) / sizeof(uint32_t));
+    const int64_t words = (int64_t)(pack_size(s, hidden) / sizeof(uint32_t));
     const cudaStream_t stream = (cudaStream_t)n->stream;
     const unsigned blocks = layer_blocks(words, CUDA_BLOCK);
     if (s->dtype == STRATA_FP16)
@@ -154,7 +116,7 @@ extern "C" int persistent_pack(const strata_node *n, const persistent_shape *s,
     else
         pack_kernel<__nv_bfloat16><<<blocks, CUDA_BLOCK, 0, stream>>>(
             (uint32_t *)to, words, r, s->gates, (int)hidden, s->chunks);
-    return packed(n);
+    return persistent_packed(n);
 }
 
 extern "C" int persistent_narrow(const strata_node *n, const persistent_shape *s,
@@ -168,32 +130,17 @@ extern "C" int persistent_narrow(const strata_node *n, const persistent_shape *s
     else if (count > 0)
         narrow_kernel<__nv_bfloat16>
             <<<blocks, CUDA_BLOCK, 0, stream>>>((uint16_t *)to, from, count);
-    return packed(n);
+    return persistent_packed(n);
 }
 
 /* ---- a layer
  * --------------------------------------------------------------------------- */
 
-extern "C" int persistent_launch(const strata_run *r, const persistent_shape *s,
-                                 const persistent_job *job)
+static int launch(const strata_run *r, const persistent_shape *s,
+                  const persistent_job *job)
 {
-    const dim3 threads(PERSISTENT_THREADS);
-    const size_t bytes = (size_t)(job->steps + 1) * sizeof(uint16_t) *
-                         (size_t)persistent_slot(job->batch, job->hidden);
-    const int rows = s->groups * s->tiles * 8;
-    persistent_job j = *job;
-    j.slot = persistent_slot(j.batch, j.hidden);
-    void *arguments[] = {&j};
-    cudaError_t e = cudaSuccess;
-    for (int d = 0; d < j.directions && e == cudaSuccess; d++)
-        e = cudaMemsetAsync(j.line[d].slots, SLOTS_EMPTY, bytes, layer_stream(r));
-    for (j.first = 0; j.first < j.batch && e == cudaSuccess; j.first += rows) {
-        const dim3 grid((unsigned)(j.hidden / PERSISTENT_UNITS),
-                        (unsigned)(j.directions * s->groups));
-        e = cudaLaunchCooperativeKernel((const void *)entry_of(*s), grid, threads,
-                                        arguments, 0, layer_stream(r));
-    }
-    return e == cudaSuccess ? STRATA_OK
-                            : STRATA_FAIL(r, STRATA_EDEVICE, "persistent RNN: %s",
-                                          cudaGetErrorString(e));
+    return persistent_enqueue(r, s, entry_of(*s), job);
 }
+
+extern "C" const persistent_kind persistent_warps = {
+    .plan = plan, .pack_size = pack_size, .pack = pack_weights, .launch = launch};

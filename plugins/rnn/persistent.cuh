@@ -115,6 +115,14 @@ static __device__ inline void persistent_give(void *p, uint32_t v)
     asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
 }
 
+/* The same of an initial state: its NaNs are none that stand for what is missing. */
+static __device__ inline uint4 persistent_given(const void *p)
+{
+    const uint4 v = *(const uint4 *)p;
+    return make_uint4(min(v.x, UINT32_MAX - 1), min(v.y, UINT32_MAX - 1),
+                      min(v.z, UINT32_MAX - 1), min(v.w, UINT32_MAX - 1));
+}
+
 static __device__ inline bool persistent_there(const uint4 &v)
 {
     return v.x != UINT32_MAX && v.y != UINT32_MAX && v.z != UINT32_MAX &&
@@ -136,16 +144,30 @@ struct persistent_rows {
     uint4 v[CHUNKS];
     const uint4 *from; /* NULL: beyond the batch */
 
+    static __device__ int unit_of(int chunk)
+    {
+        return (threadIdx.x / 32 + chunk * PERSISTENT_WARPS) * PERSISTENT_CHUNK +
+               threadIdx.x % 4 * 8;
+    }
+    /* Of the initial state, or NULL. */
+    __device__ void first(const void *h0, int row, const persistent_job &job)
+    {
+        const uint16_t *h = (const uint16_t *)h0 + (int64_t)row * job.hidden;
+#pragma unroll
+        for (int c = 0; c < CHUNKS; c++)
+            v[c] = h0 && row < job.batch && unit_of(c) < job.hidden
+                       ? persistent_given(h + unit_of(c))
+                       : make_uint4(0, 0, 0, 0);
+    }
     __device__ void begin(const void *slot, int row, const persistent_job &job)
     {
-        const int unit = threadIdx.x / 32 * PERSISTENT_CHUNK + threadIdx.x % 4 * 8;
+        const int unit = unit_of(0);
         from = row < job.batch ? (const uint4 *)((const uint16_t *)slot +
                                                  persistent_at(job.batch, row, unit))
                                : NULL;
 #pragma unroll
         for (int c = 0; c < CHUNKS; c++) {
-            const bool has =
-                from && unit + c * PERSISTENT_WARPS * PERSISTENT_CHUNK < job.hidden;
+            const bool has = from && unit_of(c) < job.hidden;
             const uint32_t missing = has ? UINT32_MAX : 0;
             v[c] = make_uint4(missing, missing, missing, missing);
         }
@@ -377,10 +399,8 @@ static __global__ void __launch_bounds__(PERSISTENT_THREADS, 1)
     for (int tile = 0; tile < TILES; tile++) {
         place.begin(cell[tile], tile);
         place.prefetch(cell[tile], tile, 0);
-        place.give(tile, 0, place.pair(cell[tile].h));
     }
-    if (longest > 0)
-        rows[0].begin(line.slots, group + lane / 4, job);
+    rows[0].first(line.h0, group + lane / 4, job);
 
     for (int i = 0; i < longest; i++) {
         const T *h = (const T *)line.slots + i * job.slot;
@@ -393,7 +413,9 @@ static __global__ void __launch_bounds__(PERSISTENT_THREADS, 1)
             const T input = x.next;
             place.prefetch(x, tile, i + 1);
             at.wait(job);
-            if (TILES > 1 && (tile + 1 < TILES || i + 1 < longest)) {
+            if (TILES > 1 && tile + 1 < TILES && i == 0) {
+                ahead.first(line.h0, group + (tile + 1) * 8 + lane / 4, job);
+            } else if (TILES > 1 && (tile + 1 < TILES || i + 1 < longest)) {
                 ahead.begin(tile + 1 < TILES ? h : h + job.slot,
                             group + (tile + 1) % TILES * 8 + lane / 4, job);
                 ahead.ask(job);
@@ -409,7 +431,8 @@ static __global__ void __launch_bounds__(PERSISTENT_THREADS, 1)
             const bool live = i < x.length;
             place.move(x, r, persistent_float(input), live);
             const uint32_t both = place.pair(x.h);
-            place.give(tile, i + 1, both);
+            if (i + 1 < longest)
+                place.give(tile, i + 1, both);
             place.put(tile, place.time(x, i), live ? both : 0);
             if (TILES == 1)
                 at.begin(h + job.slot, group + lane / 4, job);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All steps of a layer in one kernel, FP16 and BF16: what persistent.cu offers to C.
+ * All steps of a layer in one kernel, FP16 and BF16: what persistent.cu and wide.cu offer
+ * to C.
  */
 #ifndef PLUGINS_RNN_PERSISTENT_H
 #define PLUGINS_RNN_PERSISTENT_H
@@ -19,7 +20,7 @@ struct persistent_line {
     const void *weight; /* persistent_pack's */
     const float *bias;  /* 2*G*H, of inputs and recurrent; NULL: none */
     const void *sums;   /* T x B x sums_row: input products, gates apart by `gate` */
-    void *slots;        /* T + 1 of persistent_slot; filled by the launch */
+    void *slots;        /* T of persistent_slot; filled by the launch */
     void *y;
     const void *h0, *c0; /* B x hidden, or NULL */
     void *hn, *cn;       /* cn: NULL but of lstm */
@@ -37,18 +38,29 @@ struct persistent_job {
     int64_t slot;  /* elements */
 };
 
-/* How a batch is divided: groups of 8*tiles rows that run beside each other. */
+/* How a batch is divided: groups of `rows` that run beside each other. Chunks are of the
+ * depth. */
 struct persistent_shape {
-    int32_t dtype, gates, chunks, tiles, groups;
+    int32_t dtype, gates, chunks, rows, groups;
 };
 
-/* EUNSUPPORTED with the reason where blocks of all units cannot be resident. */
-int persistent_plan(const strata_node *n, int gates, int64_t hidden, int directions,
-                    int64_t batch, struct persistent_shape *out);
-size_t persistent_pack_size(const struct persistent_shape *s, int64_t hidden); /* bytes */
-/* Weights of a direction as the kernel holds them, on n's stream; r: G*H x H. */
-int persistent_pack(const strata_node *n, const struct persistent_shape *s,
-                    const float *r, int64_t hidden, void *packed);
+/* A kernel. */
+struct persistent_kind {
+    /* EUNSUPPORTED with the reason where blocks of all units cannot be resident. */
+    int (*plan)(const strata_node *n, int gates, int64_t hidden, int directions,
+                int64_t batch, struct persistent_shape *out);
+    size_t (*pack_size)(const struct persistent_shape *s, int64_t hidden); /* bytes */
+    /* Weights of a direction as the kernel holds them, on n's stream; r: G*H x H. */
+    int (*pack)(const strata_node *n, const struct persistent_shape *s, const float *r,
+                int64_t hidden, void *packed);
+    /* Enqueue a layer. */
+    int (*launch)(const strata_run *r, const struct persistent_shape *s,
+                  const struct persistent_job *job);
+};
+
+extern const struct persistent_kind persistent_warps;
+extern const struct persistent_kind persistent_wide; /* LSTM and GRU, sm_90a */
+
 /* FP32 to the shape's dtype. */
 int persistent_narrow(const strata_node *n, const struct persistent_shape *s,
                       const float *from, int64_t count, void *to);
@@ -57,9 +69,6 @@ static inline int64_t persistent_slot(int64_t batch, int64_t hidden)
 {
     return (hidden + 31) / 32 * 32 * batch;
 }
-/* Enqueue a layer. */
-int persistent_launch(const strata_run *r, const struct persistent_shape *s,
-                      const struct persistent_job *job);
 
 #ifdef __cplusplus
 }

@@ -132,6 +132,28 @@ static const struct layer_case large[] = {
     {"RNN", "op = gru; hidden = 320; layers = 2; direction = bidirectional", .n_in = 3,
      .in = {S3(9, 64, 64), S1(64), S3(4, 64, 320)}, LENGTHS(9), .weight_low = -0.05,
      .weight_high = 0.05, .tolerance = 2},
+    /* batches that fill a device's blocks, and that come in several launches */
+    {"RNN", "op = lstm; hidden = 1024", .in = {S3(7, 64, 32)}, .absent = NO_PEEPHOLES,
+     .weight_low = -0.03, .weight_high = 0.03, .tolerance = 2},
+    {"RNN", "op = gru; hidden = 1024; direction = bidirectional", .n_in = 2,
+     .in = {S3(5, 39, 32), S1(39)}, LENGTHS(5), .weight_low = -0.03, .weight_high = 0.03,
+     .tolerance = 2},
+    {"RNN", "op = lstm; hidden = 768; direction = reverse", .n_in = 4,
+     .in = {S3(6, 50, 32), S1(50), S3(1, 50, 768), S3(1, 50, 768)}, LENGTHS(6),
+     .absent = NO_PEEPHOLES, .weight_low = -0.03, .weight_high = 0.03, .tolerance = 2},
+    {"RNN", "op = gru; hidden = 496; layout = batch", .in = {S3(23, 6, 48)},
+     .absent = NO_BIAS, .weight_low = -0.04, .weight_high = 0.04, .tolerance = 2},
+    {"RNN", "op = lstm; hidden = 1008; layers = 2", .in = {S3(3, 131, 16)},
+     .absent = NO_PEEPHOLES, .weight_low = -0.03, .weight_high = 0.03, .tolerance = 2},
+    {"RNN", "op = lstm; hidden = 272; input_mode = skip", .in = {S3(1, 65, 272)},
+     .absent = NO_PEEPHOLES, .weight_low = -0.06, .weight_high = 0.06, .tolerance = 2},
+    /* a step at a time */
+    {"RNN", "op = lstm; hidden = 528", .n_in = 4,
+     .in = {S3(1, 17, 40), {0}, S3(1, 17, 528), S3(1, 17, 528)}, .absent = NO_PEEPHOLES,
+     .weight_low = -0.04, .weight_high = 0.04, .tolerance = 2},
+    {"RNN", "op = gru; hidden = 72; direction = bidirectional", .n_in = 3,
+     .in = {S3(1, 1, 24), {0}, S3(2, 1, 72)}, .weight_low = -0.1, .weight_high = 0.1,
+     .tolerance = 2},
 };
 
 LAYER_CASES(RNN, ORDINARY(cases), LARGE(large))

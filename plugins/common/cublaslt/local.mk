@@ -15,6 +15,6 @@ plugins_cublaslt_la_CPPFLAGS = $(CPPFLAGS_FOR_CUDA_PLUGINS)
 plugins_cublaslt_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_cublaslt_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_cublaslt_la_LIBADD = plugins/common/dense_weight.lo \
-	plugins/matrix_multiply/pack.lo plugins/rnn/persistent.lo $(CUDA_LIBS) $(DL_LIBS) \
-	$(PTHREAD_LIBS)
+	plugins/matrix_multiply/pack.lo plugins/rnn/persistent.lo plugins/rnn/wide.lo \
+	$(CUDA_LIBS) $(DL_LIBS) $(PTHREAD_LIBS)
 endif
