@@ -12,8 +12,9 @@ enum {
     MOST_IMAGES = 64,         /* of a tile */
     MOST_PIXELS = 1024,       /* of a part */
     LEAST_PIXELS = 16,
-    SECTOR = 32, /* bytes */
-    HELD = 4,    /* pieces of a thread */
+    MOST_PARTS = 32, /* ways to cut pixels */
+    SECTOR = 32,     /* bytes */
+    HELD = 4,        /* pieces of a thread */
 };
 
 /* ---- vectors as elements -------------------------------------------------------------
@@ -62,6 +63,15 @@ static void lay_tail(struct reformat_slab *j, int64_t valid)
 /* ---- items ---------------------------------------------------------------------------
  */
 
+/* Whether there are items for any cut: vectors that hold whole words. */
+static bool has_items(const struct request *r, const struct side *to,
+                      const struct side *from)
+{
+    const struct panel *p = &r->panel;
+    return to->size > 1 || (p->dst.planar != p->src.planar &&
+                            whole(p->src.planar ? to->lanes : from->lanes, 4));
+}
+
 /* Whether planes hold whole words, of any tile that is not cut through one. */
 static bool has_words(const struct request *r, const struct side *s, bool in_dst)
 {
@@ -79,8 +89,6 @@ static int form_of(const struct reformat_slab *j, const struct request *r,
                        has_words(r, r->panel.src.planar ? from : to, r->panel.dst.planar);
     if (to->size > 1)
         return to->size == 4 ? BYTES_WORDS : BYTES_PIECES;
-    if (r->panel.dst.planar == r->panel.src.planar)
-        return -1;
     if (r->panel.src.planar)
         return quads && whole(to_lanes, 16) ? BYTES_WEAVE
                : whole(to_lanes, 4)         ? BYTES_GATHER
@@ -154,8 +162,7 @@ static int64_t row_of(const struct request *r, const struct side *s, const struc
 static bool part_fits(const struct request *r, const struct side *s, const struct cut *c,
                       int64_t row)
 {
-    return slab_on_sectors(s) && row_of(r, s, c) >= row &&
-           whole(c->pixels * s->pixel * s->size, SECTOR);
+    return row_of(r, s, c) >= row && whole(c->pixels * s->pixel * s->size, SECTOR);
 }
 
 static bool cut_images(struct reformat_slab *j, const struct request *r,
@@ -171,23 +178,40 @@ static bool cut_images(struct reformat_slab *j, const struct request *r,
     return false;
 }
 
-/* As many of the pixels as fit and divide all of them. */
+/* Parts of all pixels that are as long as each other, the longest first. */
+struct parts {
+    int64_t pixels[MOST_PARTS];
+    int n;
+};
+
+static struct parts parts_of(const struct side *to, const struct side *from,
+                             int64_t pixels)
+{
+    struct parts p = {.n = 0};
+    if (slab_on_sectors(to) && slab_on_sectors(from))
+        for (int64_t n = MOST_PIXELS; n >= LEAST_PIXELS && p.n < MOST_PARTS; n -= 4)
+            if (whole(pixels, n))
+                p.pixels[p.n++] = n;
+    return p;
+}
+
 static bool cut_pixels(struct reformat_slab *j, const struct request *r,
                        const struct side *to, const struct side *from, struct cut c,
-                       int64_t row)
+                       const struct parts *parts, int64_t row)
 {
-    for (c.pixels = MOST_PIXELS; c.pixels >= LEAST_PIXELS; c.pixels -= 4)
-        if (whole(r->panel.pixel.extent, c.pixels) && part_fits(r, to, &c, row) &&
-            part_fits(r, from, &c, row) && slab_bytes(to, &c) <= PART_BYTES &&
-            make_cut(j, r, to, from, c))
+    for (int i = 0; i < parts->n; i++) {
+        c.pixels = parts->pixels[i];
+        if (part_fits(r, to, &c, row) && part_fits(r, from, &c, row) &&
+            slab_bytes(to, &c) <= PART_BYTES && make_cut(j, r, to, from, c))
             return true;
+    }
     return false;
 }
 
 /* All channels, or some of them: of whole planes, or of parts. */
 static bool cut_rows(struct reformat_slab *j, const struct request *r,
-                     const struct side *to, const struct side *from, int64_t row,
-                     int64_t whole_bytes)
+                     const struct side *to, const struct side *from,
+                     const struct parts *parts, int64_t row, int64_t whole_bytes)
 {
     static const int64_t some[] = {0, 256, 128, 64, 32, 16};
     const struct panel *p = &r->panel;
@@ -202,7 +226,7 @@ static bool cut_rows(struct reformat_slab *j, const struct request *r,
             continue;
         if ((slab_bytes(to, &c) <= whole_bytes && row_of(r, to, &c) >= row &&
              row_of(r, from, &c) >= row && make_cut(j, r, to, from, c)) ||
-            cut_pixels(j, r, to, from, c, row))
+            cut_pixels(j, r, to, from, c, parts, row))
             return true;
     }
     return false;
@@ -219,9 +243,10 @@ static bool cut(struct reformat_slab *j, const struct request *r, const struct s
                  {128, WHOLE_BYTES},
                  {64, WHOLE_BYTES},
                  {32, WHOLE_BYTES}};
+    const struct parts parts = parts_of(to, from, r->panel.pixel.extent);
     bool cut = cut_images(j, r, to, from);
     for (int i = 0; i < 5 && !cut; i++)
-        cut = cut_rows(j, r, to, from, plans[i].row, plans[i].whole);
+        cut = cut_rows(j, r, to, from, &parts, plans[i].row, plans[i].whole);
     return cut;
 }
 
@@ -267,5 +292,5 @@ bool reformat_make_bytes(union job *out, const struct request *request)
     *j = (struct reformat_slab){
         .dst = r.dst_data, .src = r.src_data, .to_type = r.to, .from_type = r.from};
     lay_tail(j, channels % n);
-    return cut(j, &r, &to, &from);
+    return has_items(&r, &to, &from) && cut(j, &r, &to, &from);
 }
