@@ -27,6 +27,7 @@ CUDA_SOURCES = \
 	kernels/delay.cu \
 	kernels/lead.cu \
 	kernels/reformat/any.cu \
+	kernels/reformat/bytes.cu \
 	kernels/reformat/pixel.cu \
 	kernels/reformat/pixel_halves.cu \
 	kernels/reformat/runs.cu \
@@ -47,18 +48,22 @@ EXTRA_DIST += $(CUDA_SOURCES) \
 	kernels/activate.cuh \
 	kernels/layer.cuh \
 	kernels/overlap.cuh \
+	kernels/reformat/bytes.cuh \
 	kernels/reformat/common.cuh \
 	kernels/reformat/pixel.cuh \
 	kernels/reformat/slab.cuh \
+	kernels/reformat/stages.cuh \
 	kernels/reformat/tile.cuh \
 	kernels/walk.cuh
 
 # Jobs for the reformat kernels: no toolkit needed.
 REFORMAT_MAKERS = \
+	kernels/reformat/bytes.c \
 	kernels/reformat/pixel.c \
 	kernels/reformat/request.c \
 	kernels/reformat/request.h \
 	kernels/reformat/slab.c \
+	kernels/reformat/slab.h \
 	kernels/reformat/slab_plan.c \
 	kernels/reformat/tile.c
 

@@ -118,6 +118,15 @@ enum reformat_slab_form {
     SLAB_UNWEAVE, /* four pixels of eight lanes of halves, as planes, by way of a copy of
                    * the destination's tile in shared memory */
     SLAB_SPREAD,  /* four pixels of four pairs of halves, likewise */
+    /* bytes, kernels/reformat/bytes.cu */
+    BYTES_WORDS,   /* 16 bytes, of vectors of four channels on both sides */
+    BYTES_PIECES,  /* 16 bytes, of vectors of sixteen */
+    BYTES_GATHER,  /* 16 bytes of vectors of four or more, byte by byte out of planes */
+    BYTES_WEAVE,   /* four pixels of sixteen planes, as lanes */
+    BYTES_SCATTER, /* planes out of 16 bytes of vectors, byte by byte, by way of a copy of
+                    * the destination's tile in shared memory */
+    BYTES_UNWEAVE, /* four pixels of sixteen lanes, as planes, likewise */
+    BYTES_SPREAD,  /* four pixels of four vectors of four, likewise */
 };
 
 /* Tiles of channels by pixels by images that come into shared memory as they lie and
@@ -146,6 +155,9 @@ struct reformat_slab {
     struct reformat_divisor quads, eights; /* of a plane's pixels, of a pixel's lanes */
     uint32_t stride; /* bytes from one plane or pixel of an item to the next */
     struct reformat_slab_side to, from;
+    /* of bytes */
+    uint32_t rows, row_bytes; /* of a copy of the destination's tile */
+    uint32_t tail[4];         /* masks of the last element, which may be partly pads */
 };
 
 struct reformat_any {
@@ -162,6 +174,7 @@ int reformat_launch_pixel(const struct reformat_pixel *j, int to, int from, void
 int reformat_launch_zip(const struct reformat_zip *j, int to, int from, void *stream);
 int reformat_launch_tile(const struct reformat_tile *j, int to, int from, void *stream);
 int reformat_launch_slab(const struct reformat_slab *j, void *stream);
+int reformat_launch_bytes(const struct reformat_slab *j, void *stream);
 int reformat_launch_any(const struct reformat_any *j, void *stream);
 
 #ifdef __cplusplus

@@ -83,6 +83,12 @@ static int launch_slab(const union job *j, const struct request *r, void *stream
     return reformat_launch_slab(&j->slab, stream);
 }
 
+static int launch_bytes(const union job *j, const struct request *r, void *stream)
+{
+    (void)r;
+    return reformat_launch_bytes(&j->slab, stream);
+}
+
 /* ---- any -----------------------------------------------------------------------------
  */
 
@@ -118,6 +124,7 @@ static const struct row {
     /* best first; the first that fits wins */
     {"runs", make_runs, launch_runs},
     {"slab", reformat_make_slab, launch_slab},
+    {"bytes", reformat_make_bytes, launch_bytes},
     {"zip", reformat_make_zip, launch_zip},
     {"pixel", reformat_make_pixel, launch_pixel},
     {"tile", reformat_make_tile, launch_tile},

@@ -113,6 +113,7 @@ union job {
 };
 
 bool reformat_make_slab(union job *j, const struct request *r);
+bool reformat_make_bytes(union job *j, const struct request *r);
 bool reformat_make_zip(union job *j, const struct request *r);
 bool reformat_make_pixel(union job *j, const struct request *r);
 bool reformat_make_tile(union job *j, const struct request *r);

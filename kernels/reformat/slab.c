@@ -3,7 +3,7 @@
  * Which pairs the slab kernel takes, and how it cuts them: into tiles whose rows lie on
  * 16-byte boundaries on both sides, or whose rows follow each other without a gap.
  */
-#include "kernels/reformat/request.h"
+#include "kernels/reformat/slab.h"
 
 enum {
     STAGES = 3,              /* as in slab.cu */
@@ -17,19 +17,7 @@ enum {
     ALL_CHANNELS = 128  /* up to which a tile of pixels holds all of them */
 };
 
-/* A side before it is cut, in elements. */
-struct side {
-    int64_t size;                    /* bytes of an element */
-    int64_t channels, lanes, blocks; /* of dst with its pads */
-    int64_t block, pixel;            /* strides */
-    const char *data;
-};
-
-struct cut {
-    int64_t channels, pixels, images; /* of a tile */
-};
-
-static struct side side_of(const struct request *r, bool in_dst)
+struct side slab_side(const struct request *r, bool in_dst)
 {
     const struct panel *p = &r->panel;
     const struct lanes *l = in_dst ? &p->dst : &p->src;
@@ -46,8 +34,8 @@ static struct side side_of(const struct request *r, bool in_dst)
     return s;
 }
 
-/* Lanes of a tile: one block may be cut, several may not. */
-static int64_t tile_lanes(const struct side *s, int64_t channels)
+/* One block may be cut, several may not. */
+int64_t slab_lanes(const struct side *s, int64_t channels)
 {
     return s->blocks == 1 && channels < s->channels ? channels : s->lanes;
 }
@@ -57,16 +45,15 @@ static int64_t tile_blocks(const struct side *s, int64_t channels)
     return least(s->blocks, (channels + s->lanes - 1) / s->lanes);
 }
 
-static int64_t tile_bytes(const struct side *s, const struct cut *c)
+int64_t slab_bytes(const struct side *s, const struct cut *c)
 {
-    return c->images * tile_blocks(s, c->channels) * tile_lanes(s, c->channels) *
+    return c->images * tile_blocks(s, c->channels) * slab_lanes(s, c->channels) *
            c->pixels * s->size;
 }
 
-/* Whether a tile is one piece of memory. */
-static bool is_dense(const struct side *s, const struct cut *c, int64_t pixels)
+bool slab_is_dense(const struct side *s, const struct cut *c, int64_t pixels)
 {
-    return s->pixel == tile_lanes(s, c->channels) &&
+    return s->pixel == slab_lanes(s, c->channels) &&
            (tile_blocks(s, c->channels) == 1 ||
             (c->pixels == pixels && s->block == pixels * s->lanes));
 }
@@ -103,12 +90,12 @@ static bool starts_whole(const struct request *r, const struct side *s, bool in_
 static bool lay_side(struct reformat_slab_side *out, const struct request *r,
                      const struct side *s, bool in_dst, const struct cut *c)
 {
-    const int64_t pixels = r->panel.pixel.extent, lanes = tile_lanes(s, c->channels);
-    const int64_t bytes = tile_bytes(s, c);
+    const int64_t pixels = r->panel.pixel.extent, lanes = slab_lanes(s, c->channels);
+    const int64_t bytes = slab_bytes(s, c);
     const bool by_block = s->pixel == lanes;
     int64_t row = (by_block ? c->pixels : 1) * lanes * s->size;
     int64_t step = (by_block ? s->block : s->pixel) * s->size;
-    if (is_dense(s, c, pixels)) {
+    if (slab_is_dense(s, c, pixels)) {
         row = bytes;
         step = 0;
     } else if (c->images > 1 || (!by_block && tile_blocks(s, c->channels) > 1) ||
@@ -125,7 +112,8 @@ static bool lay_side(struct reformat_slab_side *out, const struct request *r,
         .image_step = image_step(r, in_dst) * c->images * s->size,
         .tile_step = channel_step(s, c->channels) * s->size,
     };
-    return !in_dst || (whole(bytes, 16) && starts_whole(r, s, true, c, 16));
+    return !in_dst || (step == 0 && c->any_start) ||
+           (whole(bytes, 16) && starts_whole(r, s, true, c, 16));
 }
 
 static const char *end_of(const struct request *r, const struct side *s)
@@ -140,27 +128,27 @@ static const char *end_of(const struct request *r, const struct side *s)
 /* ---- cuts -----------------------------------------------------------------------------
  */
 
-/* Images that follow each other without a gap may share a tile. */
-static bool images_join(const struct request *r, const struct side *to,
-                        const struct side *from, const struct cut *c)
+bool slab_images_join(const struct request *r, const struct side *to,
+                      const struct side *from, const struct cut *c)
 {
     const struct panel *p = &r->panel;
-    return p->n_outer == 1 && p->outer[0].dst * to->size == tile_bytes(to, c) &&
-           p->outer[0].src * from->size == tile_bytes(from, c) &&
-           is_dense(to, c, p->pixel.extent) && is_dense(from, c, p->pixel.extent);
+    return p->n_outer == 1 && p->outer[0].dst * to->size == slab_bytes(to, c) &&
+           p->outer[0].src * from->size == slab_bytes(from, c) &&
+           slab_is_dense(to, c, p->pixel.extent) &&
+           slab_is_dense(from, c, p->pixel.extent);
 }
 
-static bool cut_fits(const struct side *to, const struct side *from, const struct cut *c,
-                     int64_t most)
+bool slab_fits(const struct side *to, const struct side *from, const struct cut *c,
+               int64_t most)
 {
-    return tile_bytes(to, c) <= most &&
-           tile_bytes(from, c) + 16 + 128 + ZEROS <= STAGE_BYTES;
+    return slab_bytes(to, c) <= most &&
+           slab_bytes(from, c) + c->spare + 16 + 128 + ZEROS <= STAGE_BYTES;
 }
 
 /* From a pixel's channels to the next one's, or from a channel's pixels, in bytes. */
 static int64_t pitch(const struct side *s, const struct cut *c)
 {
-    const int64_t lanes = tile_lanes(s, c->channels);
+    const int64_t lanes = slab_lanes(s, c->channels);
     return (tile_blocks(s, c->channels) > 1 ? c->pixels : 1) * lanes * s->size;
 }
 
@@ -182,7 +170,7 @@ static int form_of(const struct reformat_slab *j, const struct request *r,
         return SLAB_GATHER;
     if (p->src.planar && to->size == 2)
         return is_pairs_side(to) ? SLAB_ZIP
-               : all && to->blocks == 1 && whole(tile_lanes(to, c->channels), 64)
+               : all && to->blocks == 1 && whole(slab_lanes(to, c->channels), 64)
                    ? SLAB_WEAVE
                    : SLAB_GATHER;
     if (p->dst.planar && to->size == 2 && is_pairs_side(from))
@@ -190,7 +178,7 @@ static int form_of(const struct reformat_slab *j, const struct request *r,
     if (!p->dst.planar || !all || j->to.row_step != 0 || !whole(c->channels, 16))
         return SLAB_GATHER;
     return is_pairs_side(from) ? SLAB_SPREAD
-           : from->blocks == 1 && tile_lanes(from, c->channels) == c->channels
+           : from->blocks == 1 && slab_lanes(from, c->channels) == c->channels
                ? SLAB_UNWEAVE
                : SLAB_GATHER;
 }
@@ -211,7 +199,7 @@ static bool lay_items(struct reformat_slab *j, const struct request *r,
     if (j->form >= SLAB_UNWEAVE) { /* floats in two parts: their tile would take 50 KB */
         j->held = (int32_t)to->size / 2;
         j->items = threads = quads * eights / (uint32_t)j->held;
-        j->out = (uint32_t)(tile_bytes(to, c) / j->held);
+        j->out = (uint32_t)(slab_bytes(to, c) / j->held);
     } else {
         j->held = j->form == SLAB_GATHER ? plan->held : j->form == SLAB_WEAVE ? 1 : 4;
         j->items = j->form == SLAB_WEAVE ? quads * eights : j->to.pieces;
@@ -223,27 +211,24 @@ static bool lay_items(struct reformat_slab *j, const struct request *r,
     return j->threads <= most;
 }
 
-static bool make_cut(struct reformat_slab *j, const struct request *r,
-                     const struct side *to, const struct side *from, const struct cut *c,
-                     const struct slab_plan *plan)
+bool slab_lay_cut(struct reformat_slab *j, const struct request *r, const struct side *to,
+                  const struct side *from, const struct cut *c)
 {
     const struct panel *p = &r->panel;
     const bool all = c->channels == p->padded;
     if (!lay_side(&j->to, r, to, true, c) || !lay_side(&j->from, r, from, false, c))
         return false;
     const bool steps =
-        starts_whole(r, from, false, c, 16) && whole(tile_bytes(from, c), 16);
-    if (!steps && (!is_dense(from, c, p->pixel.extent) || !aligned(from->data, 16)))
+        starts_whole(r, from, false, c, 16) && whole(slab_bytes(from, c), 16);
+    if (!steps && (!slab_is_dense(from, c, p->pixel.extent) || !aligned(from->data, 16)))
         return false;
     const int64_t images = p->n_outer == 0 ? 1 : p->outer[0].extent / c->images;
     j->end = steps ? NULL : end_of(r, from);
-    if (!lay_items(j, r, to, from, c, plan))
-        return false;
-    j->bytes = (uint32_t)tile_bytes(from, c);
+    j->bytes = (uint32_t)slab_bytes(from, c);
     j->ahead = j->from.row_step != 0 && j->from.row.d * 16 < 256 ? 256 : 128;
     j->spread[0] = 7;
     j->spread[1] = whole(pitch(from, c), 32) ? 7 : 0;
-    j->stage = (uint32_t)round_up(j->bytes + (steps ? 0 : 16), 128) + 128;
+    j->stage = (uint32_t)round_up(j->bytes + c->spare + (steps ? 0 : 16), 128) + 128;
     j->pixels = divisor((uint32_t)c->pixels);
     j->last_pixel = (uint32_t)(p->pixel.extent - c->pixels);
     j->pixel_tiles = (uint32_t)divide_up((uint64_t)p->pixel.extent, (uint64_t)c->pixels);
@@ -255,22 +240,27 @@ static bool make_cut(struct reformat_slab *j, const struct request *r,
     return true;
 }
 
+static bool make_cut(struct reformat_slab *j, const struct request *r,
+                     const struct side *to, const struct side *from, const struct cut *c,
+                     const struct slab_plan *plan)
+{
+    return slab_lay_cut(j, r, to, from, c) && lay_items(j, r, to, from, c, plan);
+}
+
 /* As many images as fit and divide all of them. */
 static bool cut_images(struct reformat_slab *j, const struct request *r,
                        const struct side *to, const struct side *from, struct cut c,
                        int64_t most, const struct slab_plan *plan)
 {
-    const bool join = images_join(r, to, from, &c);
+    const bool join = slab_images_join(r, to, from, &c);
     for (c.images = join ? MOST_IMAGES : 1; c.images > 0; c.images--)
         if ((c.images == 1 || r->panel.outer[0].extent % c.images == 0) &&
-            cut_fits(to, from, &c, most) && make_cut(j, r, to, from, &c, plan))
+            slab_fits(to, from, &c, most) && make_cut(j, r, to, from, &c, plan))
             return true;
     return false;
 }
 
-/* Whether planes, where there are any, begin where sectors of the L2 cache do: parts of
- * others would share them. */
-static bool on_sectors(const struct side *s)
+bool slab_on_sectors(const struct side *s)
 {
     return s->blocks == 1 || whole(s->block * s->size, SECTOR);
 }
@@ -281,15 +271,16 @@ static bool cut_pixels(struct reformat_slab *j, const struct request *r,
                        int64_t most, const struct slab_plan *plan)
 {
     for (c.pixels = MOST_PIXELS; c.pixels >= 16; c.pixels /= 2)
-        if (c.pixels < r->panel.pixel.extent && on_sectors(to) && on_sectors(from) &&
+        if (c.pixels < r->panel.pixel.extent && slab_on_sectors(to) &&
+            slab_on_sectors(from) &&
             c.pixels * least(to->size, from->size) >= ROW_BYTES &&
-            cut_fits(to, from, &c, most) && make_cut(j, r, to, from, &c, plan))
+            slab_fits(to, from, &c, most) && make_cut(j, r, to, from, &c, plan))
             return true;
     return false;
 }
 
-static bool cuts_channels(const struct request *r, const struct side *to,
-                          const struct side *from, int64_t channels)
+bool slab_cuts_channels(const struct request *r, const struct side *to,
+                        const struct side *from, int64_t channels)
 {
     const struct panel *p = &r->panel;
     return p->channels == p->padded && p->channels > channels &&
@@ -305,12 +296,12 @@ static bool cut(struct reformat_slab *j, const struct request *r, const struct s
 {
     static const int64_t some[] = {64, 32, 16};
     const struct panel *p = &r->panel;
-    struct cut c = {p->padded, p->pixel.extent, 1};
+    struct cut c = {p->padded, p->pixel.extent, 1, 0, false};
     if (cut_images(j, r, to, from, c, plan->parts, plan))
         return true;
     for (int i = 0; i < 3; i++) {
         c.channels = some[i];
-        if (cuts_channels(r, to, from, c.channels) &&
+        if (slab_cuts_channels(r, to, from, c.channels) &&
             cut_images(j, r, to, from, c, plan->whole, plan))
             return true;
     }
@@ -319,7 +310,7 @@ static bool cut(struct reformat_slab *j, const struct request *r, const struct s
         return true;
     for (int i = 0; i < 3; i++) {
         c.channels = some[i];
-        if (cuts_channels(r, to, from, c.channels) &&
+        if (slab_cuts_channels(r, to, from, c.channels) &&
             cut_pixels(j, r, to, from, c, plan->parts, plan))
             return true;
     }
@@ -367,7 +358,7 @@ bool reformat_cut_slab(struct reformat_slab *j, const struct request *request,
         r.panel.pixel.extent > INT32_MAX / 2)
         return false;
     widen(&r);
-    const struct side to = side_of(&r, true), from = side_of(&r, false);
+    const struct side to = slab_side(&r, true), from = slab_side(&r, false);
     *j = (struct reformat_slab){
         .dst = r.dst_data,
         .src = r.src_data,

@@ -2,18 +2,16 @@
  *
  * Which pairs the slab kernel takes from the rows below it, and how large its tiles are.
  */
-#include "kernels/reformat/request.h"
+#include "kernels/reformat/slab.h"
 
-enum order { PLANES, BLOCKS, LANES }; /* of channels in memory */
-
-static enum order order_of(const strata_desc *d)
+enum order slab_order(const strata_desc *d)
 {
     if (d->rank > 1 && d->strides[1] == (d->vector_dim == 1 ? d->vector : 1))
         return LANES;
     return d->vector > 1 ? BLOCKS : PLANES;
 }
 
-static int64_t pixels_of(const strata_desc *d)
+int64_t slab_pixels(const strata_desc *d)
 {
     int64_t pixels = 1;
     for (int i = 2; i < d->rank; i++)
@@ -31,8 +29,8 @@ static bool has_few_channels(const struct request *r)
  * number of four pixels (14x14), and where few planes become lanes. */
 static bool wins(const struct request *r)
 {
-    const enum order to = order_of(r->dst), from = order_of(r->src);
-    const int64_t pixels = pixels_of(r->dst);
+    const enum order to = slab_order(r->dst), from = slab_order(r->src);
+    const int64_t pixels = slab_pixels(r->dst);
     if (to != PLANES)
         return !(has_few_channels(r) && from == PLANES && to == LANES);
     if (whole(pixels, 8))
@@ -43,8 +41,8 @@ static bool wins(const struct request *r)
 /* Gathering element by element loses there. */
 static bool must_unweave(const struct request *r)
 {
-    return r->to_size == 2 && !has_few_channels(r) && order_of(r->dst) == PLANES &&
-           order_of(r->src) == LANES && !whole(pixels_of(r->dst), 8);
+    return r->to_size == 2 && !has_few_channels(r) && slab_order(r->dst) == PLANES &&
+           slab_order(r->src) == LANES && !whole(slab_pixels(r->dst), 8);
 }
 
 bool reformat_make_slab(union job *j, const struct request *r)

@@ -342,6 +342,29 @@ Test(cuda_reformat, the_four_formats_match_where_tiles_are_cut)
     close_bench();
 }
 
+/* The same of bytes, one of each kind of pads, at any address. */
+Test(cuda_reformat, the_formats_of_bytes_match_where_tiles_are_cut)
+{
+    static const char *const bytes[] = {"int8:nchw", "int8:nc/4hw4", "int8:nc/32hw32",
+                                        "int8:nhwc16"};
+    static const int64_t shapes[][4] = {
+        {32, 3, 7, 7},   {7, 3, 7, 7},    {8, 67, 7, 7},    {5, 67, 7, 7},
+        {9, 64, 7, 7},   {3, 512, 7, 7},  {3, 512, 14, 14}, {2, 130, 14, 14},
+        {2, 67, 28, 28}, {1, 67, 56, 56}, {1, 256, 56, 56}, {2, 3, 56, 56},
+        {1, 15, 16, 16}, {2, 17, 8, 12},  {1, 1, 32, 32},   {2, 33, 10, 10},
+        {1, 64, 35, 35},
+    };
+    static const int64_t offsets[][2] = {{0, 0}, {1, 0}, {0, 1}, {4, 4}, {16, 12}};
+    open_bench(2 << 20);
+    bench.state = 6;
+    for (size_t i = 0; i < 16; i++)
+        for (size_t s = 0; s < ARRAY_LENGTH(shapes); s++)
+            for (size_t k = 0; k < ARRAY_LENGTH(offsets); k++)
+                check_formats(bytes[i / 4], bytes[i % 4], shapes[s], 4, offsets[k][0],
+                              offsets[k][1]);
+    close_bench();
+}
+
 Test(cuda_reformat, other_ranks_match)
 {
     static const struct {

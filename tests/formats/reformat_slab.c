@@ -25,7 +25,7 @@ static struct {
     const char *fault; /* what a job did wrong */
 } bench;
 
-static int forms[SLAB_SPREAD + 1]; /* launches of each */
+static int forms[BYTES_SPREAD + 1]; /* launches of each */
 
 /* ---- the other kernels are not launched here --------------------------------------- */
 
@@ -100,6 +100,14 @@ static void fetch(const struct reformat_slab *j, const char *src, char *stage)
     }
 }
 
+/* Bytes of what a job calls an element. */
+static uint32_t element_bytes(const struct reformat_slab *j, int type)
+{
+    return j->form == BYTES_WORDS    ? 4
+           : j->form == BYTES_PIECES ? 16
+                                     : (uint32_t)strata_dtype_size(type);
+}
+
 static float load(const char *p, int type)
 {
     float x;
@@ -123,7 +131,7 @@ static void store(char *p, int type, float x)
 static void move_element(const struct reformat_slab *j, const char *stage, uint32_t index,
                          char *to)
 {
-    const size_t from_size = strata_dtype_size(j->from_type);
+    const size_t from_size = element_bytes(j, j->from_type);
     const uint32_t vector = divide(index, j->to.lanes), row = divide(vector, j->pixels);
     const uint32_t image = divide(row, j->to.blocks);
     const uint32_t pixel = vector - row * j->pixels.d;
@@ -135,18 +143,21 @@ static void move_element(const struct reformat_slab *j, const char *stage, uint3
         block * j->from.lanes.d;
     const char *from = stage + at * from_size;
     if (c >= j->channels)
-        memset(to, 0, strata_dtype_size(j->to_type));
+        memset(to, 0, element_bytes(j, j->to_type));
     else if (j->to_type == j->from_type)
         memcpy(to, from, from_size);
     else
         store(to, j->to_type, load(from, j->from_type));
+    for (size_t i = 0; from_size > 2 && j->form >= BYTES_WORDS && i < from_size; i++)
+        if (c + 1 == j->channels)
+            to[i] = (char)((uint8_t)to[i] & (j->tail[i / 4] >> i % 4 * 8));
 }
 
 /* `count` neighbours in memory, from element `index` of the tile on, in its own order. */
 static void move_run(const struct reformat_slab *j, const char *stage, uint32_t index,
                      uint32_t count, char *to)
 {
-    const uint32_t size = (uint32_t)strata_dtype_size(j->to_type);
+    const uint32_t size = element_bytes(j, j->to_type);
     if ((uintptr_t)to % (count * size) != 0 || to < bench.dst ||
         to + count * size > bench.dst + bench.dst_bytes)
         bench.fault = "a write is misaligned or outside the destination";
@@ -157,7 +168,7 @@ static void move_run(const struct reformat_slab *j, const char *stage, uint32_t 
 static void make_piece(const struct reformat_slab *j, const char *stage, uint32_t piece,
                        char *dst)
 {
-    const uint32_t n = 16 / (uint32_t)strata_dtype_size(j->to_type);
+    const uint32_t n = 16 / element_bytes(j, j->to_type);
     const uint32_t row = divide(piece, j->to.row);
     move_run(j, stage, piece * n, n,
              dst + row * j->to.row_step + (piece - row * j->to.row.d) * 16);
@@ -198,9 +209,20 @@ static void make_item(const struct reformat_slab *j, const char *stage, uint32_t
         make_piece(j, stage, n, dst);
 }
 
-int reformat_launch_slab(const struct reformat_slab *j, void *stream)
+static void make_tiles(const struct reformat_slab *j,
+                       void make(const struct reformat_slab *j, const char *stage,
+                                 uint32_t n, char *dst))
 {
     static char stage[MOST_STAGE];
+    for (uint32_t tile = 0; tile < j->tiles && !bench.fault; tile++) {
+        fetch(j, (const char *)j->src + tile_start(j, &j->from, tile), stage);
+        for (uint32_t i = 0; i < j->items && !bench.fault; i++)
+            make(j, stage, i, (char *)j->dst + tile_start(j, &j->to, tile));
+    }
+}
+
+int reformat_launch_slab(const struct reformat_slab *j, void *stream)
+{
     const uint32_t most = j->form == SLAB_GATHER
                               ? (uint32_t)j->held * REFORMAT_SLAB_THREADS
                               : REFORMAT_QUAD_THREADS;
@@ -212,11 +234,89 @@ int reformat_launch_slab(const struct reformat_slab *j, void *stream)
     if (j->form != SLAB_GATHER &&
         (j->end || j->pixels.d % 4 != 0 || j->last_pixel % 4 != 0))
         bench.fault = "four pixels do not lie together";
-    for (uint32_t tile = 0; tile < j->tiles && !bench.fault; tile++) {
-        fetch(j, (const char *)j->src + tile_start(j, &j->from, tile), stage);
-        for (uint32_t i = 0; i < j->items && !bench.fault; i++)
-            make_item(j, stage, i, (char *)j->dst + tile_start(j, &j->to, tile));
+    make_tiles(j, make_item);
+    return 0;
+}
+
+/* ---- bytes, as kernels/reformat/bytes.cu moves them -------------------------------- */
+
+/* Bytes at a place in the copy of the destination's tile that leaves by rows. */
+static void send(const struct reformat_slab *j, char *dst, uint32_t at, const char *bytes,
+                 uint32_t count)
+{
+    const uint32_t row = at / j->row_bytes;
+    char *to = dst + row * j->to.row_step + (at - row * j->row_bytes);
+    if (at + count > j->rows * j->row_bytes || j->rows * j->row_bytes + 16 > j->out)
+        bench.fault = "a write is outside the tile";
+    else if (j->rows > 1 && (((uintptr_t)dst | (uintptr_t)j->to.row_step) % 16 != 0 ||
+                             j->row_bytes % 16 != 0))
+        bench.fault = "rows are misaligned";
+    else if (to < bench.dst || to + count > bench.dst + bench.dst_bytes)
+        bench.fault = "a write is outside the destination";
+    else
+        memcpy(to, bytes, count);
+}
+
+/* Four pixels of sixteen lanes. */
+static void weave(const struct reformat_slab *j, const char *stage, uint32_t n, char *dst)
+{
+    const uint32_t eight = n % j->eights.d, quad = n / j->eights.d % j->quads.d;
+    const uint32_t block = n / j->eights.d / j->quads.d;
+    for (uint32_t p = 0; p < 4; p++) {
+        const uint32_t index =
+            (block * j->pixels.d + quad * 4 + p) * j->to.lanes.d + eight * 16;
+        make_piece(j, stage, index / 16, dst);
     }
+}
+
+/* Four pixels of sixteen planes. */
+static void unweave(const struct reformat_slab *j, const char *stage, uint32_t n,
+                    char *dst)
+{
+    const uint32_t quad = n % j->quads.d, first = n / j->quads.d * 16;
+    for (uint32_t c = first; c < first + 16 && c < j->channels; c++) {
+        char four[4];
+        for (uint32_t p = 0; p < 4; p++)
+            move_element(j, stage, c * j->pixels.d + quad * 4 + p, four + p);
+        if (((uintptr_t)dst + c * j->stride) % 4 != 0)
+            bench.fault = "four pixels are misaligned";
+        send(j, dst, c * j->stride + quad * 4, four, 4);
+    }
+}
+
+/* The planes' bytes of sixteen bytes of vectors. */
+static void scatter(const struct reformat_slab *j, const char *stage, uint32_t n,
+                    char *dst)
+{
+    for (uint32_t byte = n * 16; byte < n * 16 + 16 && byte < j->bytes; byte++) {
+        const uint32_t vector = divide(byte, j->from.lanes);
+        const uint32_t row = divide(vector, j->pixels);
+        const uint32_t image = divide(row, j->from.blocks);
+        const uint32_t c = (row - image * j->from.blocks.d) * j->from.lanes.d + byte -
+                           vector * j->from.lanes.d;
+        if (c < j->channels)
+            send(j, dst,
+                 (image * j->to.blocks.d + c) * j->pixels.d + vector - row * j->pixels.d,
+                 stage + byte, 1);
+    }
+}
+
+int reformat_launch_bytes(const struct reformat_slab *j, void *stream)
+{
+    const bool quads = j->form == BYTES_WEAVE || j->form >= BYTES_UNWEAVE;
+    (void)stream;
+    forms[j->form]++;
+    if (j->threads % 32 != 0 || j->threads > REFORMAT_QUAD_THREADS ||
+        j->threads * (uint32_t)j->held < j->items)
+        bench.fault = "threads do not hold the tile";
+    if ((quads || j->form == BYTES_SCATTER) && j->end)
+        bench.fault = "words do not lie together";
+    if (quads && (j->pixels.d % 4 != 0 || j->last_pixel % 4 != 0))
+        bench.fault = "four pixels do not lie together";
+    make_tiles(j, j->form == BYTES_WEAVE     ? weave
+                  : j->form >= BYTES_UNWEAVE ? unweave
+                  : j->form == BYTES_SCATTER ? scatter
+                                             : make_piece);
     return 0;
 }
 
@@ -233,8 +333,11 @@ static uint32_t draw(void)
 static void fill(char *data, int dtype, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
-        store(data + (size_t)i * strata_dtype_size(dtype), dtype,
-              (float)((int)(draw() % 4001) - 2000) / 8);
+        if (strata_dtype_size(dtype) == 1)
+            data[i] = (char)draw();
+        else
+            store(data + (size_t)i * strata_dtype_size(dtype), dtype,
+                  (float)((int)(draw() % 4001) - 2000) / 8);
 }
 
 /* How many rows took the pair. */
@@ -256,7 +359,8 @@ static int check_pair(const char *to, const char *from, const int64_t *dims,
     fill((char *)(uintptr_t)bench.src, s.dtype, strata_desc_size(&s));
     cr_assert_eq(reformat(&d, want, &s, bench.src, &err), STRATA_OK, "%s", err.message);
     for (size_t row = 0; row < reformat_cuda_rows(); row++) {
-        if (strncmp(reformat_cuda_row_name(row), "slab", 4) != 0)
+        if (strcmp(reformat_cuda_row_name(row), "slab") != 0 &&
+            strcmp(reformat_cuda_row_name(row), "bytes") != 0)
             continue;
         memset(bench.dst, 0xa5, bench.dst_bytes);
         bench.fault = NULL;
@@ -312,5 +416,45 @@ Test(reformat_slab, every_kind_of_cut_is_made, .timeout = 600)
         cr_expect_geq(taken, 4, "shape %zu: %d of 16 pairs", s, taken);
     }
     for (int form = 0; form <= SLAB_SPREAD; form++)
+        cr_expect_gt(forms[form], 0, "form %d was not used", form);
+}
+
+static const char *const bytes[] = {"int8:nchw", "int8:nc/4hw4", "int8:nc/32hw32",
+                                    "int8:nhwc16"};
+
+Test(reformat_slab, jobs_of_bytes_give_what_the_host_gives, .timeout = 600)
+{
+    static const char *const others[] = {"int8:nhwc", "e4m3:nhwc16",    "int8:nc/5hw5",
+                                         "int8:chwn", "int8:nc/16hw16", "e4m3:nchw"};
+    static const int64_t channels[] = {1,  2,  3,  4,  8,  15,  16,  17,
+                                       32, 33, 64, 67, 96, 128, 130, 512};
+    static const int64_t sides[] = {1, 2, 5, 7, 8, 14, 20, 28};
+    int taken = 0;
+    for (int i = 0; i < 3000; i++) {
+        const int64_t dims[] = {1 + draw() % 17, channels[draw() % 16], sides[draw() % 8],
+                                sides[draw() % 8]};
+        const char *to = draw() % 5 ? bytes[draw() % 4] : others[draw() % 6];
+        const char *from = draw() % 5 ? bytes[draw() % 4] : others[draw() % 6];
+        const uint32_t off = draw() % 4;
+        if (dims[0] * dims[1] * dims[2] * dims[3] < 100000)
+            taken += check_pair(to, from, dims, off ? 0 : draw() % 20,
+                                off ? 0 : draw() % 5 * 4);
+    }
+    cr_expect_gt(taken, 800, "only %d jobs", taken);
+}
+
+Test(reformat_slab, every_kind_of_cut_of_bytes_is_made, .timeout = 600)
+{
+    static const int64_t shapes[][4] = {
+        {64, 3, 7, 7},    {8, 67, 7, 7},   {9, 64, 7, 7},   {2, 512, 7, 7},
+        {2, 512, 14, 14}, {1, 67, 56, 56}, {1, 64, 56, 56}, {1, 256, 56, 56},
+    };
+    for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
+        int taken = 0;
+        for (int i = 0; i < 16; i++)
+            taken += check_pair(bytes[i / 4], bytes[i % 4], shapes[s], 0, 0);
+        cr_expect_geq(taken, 8, "shape %zu: %d of 12 pairs", s, taken);
+    }
+    for (int form = BYTES_WORDS; form <= BYTES_SPREAD; form++)
         cr_expect_gt(forms[form], 0, "form %d was not used", form);
 }
