@@ -108,8 +108,8 @@ static __global__ void __launch_bounds__(WARPS * 32, 1)
     const int32_t tile = (int32_t)blockIdx.y % job.row_tiles,
                   head = (int32_t)blockIdx.y / job.row_tiles;
     const int32_t first = tile * TILE, rows = min(TILE, job.rows - first);
-    wait_for_previous();
     launch_next();
+    wait_for_previous();
     decode_warp<T, Dim, Odd> w(job, head / (int32_t)p.kv_heads,
                                head % (int32_t)p.kv_heads, first);
     int64_t low, high, ignored;
