@@ -641,6 +641,7 @@ typedef struct strata_rotary_embedding {
     double base;   /* where no caches are given */
     int32_t interleaved; /* pairs are neighbours; else one of either half */
     int32_t reserved;
+    int64_t turned; /* heads that turn, the first ones; 0: all. The others stay */
 } strata_rotary_embedding;
 enum { STRATA_RNN_LSTM = 0, STRATA_RNN_GRU = 1, STRATA_RNN_TANH = 2, STRATA_RNN_RELU = 3 };
 enum { STRATA_RNN_FORWARD = 0, STRATA_RNN_REVERSE = 1, STRATA_RNN_BIDIRECTIONAL = 2 };

@@ -72,6 +72,13 @@ static __device__ void turn(T *y, const T *x, const float2 *angle, int64_t k,
     *(part *)(y + (PAIRS ? 2 * k + N : k + half)) = b;
 }
 
+template <typename T>
+static __device__ void keep(T *y, const T *x, const rotary_plan &r, int64_t head,
+                            int64_t d)
+{
+    y[head * r.y_head + d] = x[head * r.x_head + d];
+}
+
 template <typename T, int N, bool PAIRS>
 static __global__ void rotary_kernel(const rotary_plan r, const T *x, T *y)
 {
@@ -85,14 +92,14 @@ static __global__ void rotary_kernel(const rotary_plan r, const T *x, T *y)
         const T *from = x + b * r.x_batch + i * r.x_row;
         T *to = y + b * r.y_batch + i * r.y_row;
         find_angles(r, b, i, own, angle);
-        for (int64_t n = threadIdx.x; n < r.heads * packs; n += blockDim.x) {
+        for (int64_t n = threadIdx.x; n < r.turned * packs; n += blockDim.x) {
             const int64_t h = n / packs, k = n % packs * N;
             turn<T, N, PAIRS>(to + h * r.y_head, from + h * r.x_head, angle, k, r.half);
         }
-        for (int64_t n = threadIdx.x; n < r.heads * rest; n += blockDim.x) {
-            const int64_t h = n / rest, d = 2 * r.half + n % rest;
-            to[h * r.y_head + d] = from[h * r.x_head + d];
-        }
+        for (int64_t n = threadIdx.x; n < r.turned * rest; n += blockDim.x)
+            keep(to, from, r, n / rest, 2 * r.half + n % rest);
+        for (int64_t n = threadIdx.x; n < (r.heads - r.turned) * r.dim; n += blockDim.x)
+            keep(to, from, r, r.turned + n / r.dim, n % r.dim);
         __syncthreads(); /* the angles are this token's until all have read them */
     }
 }
