@@ -222,6 +222,8 @@ static void find_made_types(struct loader *l)
         return;
     if (l->n_drafts > 1)
         l->net->pointwise = find_made(l, "core::Pointwise@1");
+    if (has_type(l, "core::MatrixMultiply@1"))
+        l->net->projection = find_made(l, "core::Projection@1");
     if (has_type(l, "core::Reduce@1"))
         l->net->pooling = find_made(l, "core::Pooling@1");
     if (!has_type(l, "core::Dequantize@1"))

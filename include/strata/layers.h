@@ -447,6 +447,20 @@ typedef struct strata_gated {
     double alpha, beta; /* +infinity: the kind's own */
 } strata_gated;
 
+/* Projection: rows of x times a constant matrix, `b` (K x N, or N x K transposed), and
+ * `bias` (N). normalized: each row is divided by its root mean square first, whose square
+ * epsilon is added to, and multiplied by `scale` (K). gated: y = f(a)*b of the halves a
+ * and b of the result, N/2 each. */
+typedef struct strata_projection {
+    strata_matrix_multiply product; /* transpose_b and units alone */
+    int32_t normalized, gated;
+    int32_t kind; /* f: of an activation, STRATA_RELU ... */
+    int32_t reserved;
+    double epsilon;
+    double alpha, beta; /* of f; +infinity: the kind's own */
+} strata_projection;
+enum { STRATA_PROJECTION_B, STRATA_PROJECTION_BIAS, STRATA_PROJECTION_SCALE };
+
 /* Quantize and Dequantize: weights scale and zero (optional) have one element, or the
  * length of dim `axis`, or that divided by `block` in a tensor of the input's rank. */
 typedef struct strata_quantize {

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Products of up to 16 rows in FP32 arithmetic, bound by reading B once, for
+ * MatrixMultiply and Projection. B lies as rows of K, one a column of the product; a
+ * block has some of them at a time, a tile, of which a thread reads 16 bytes each. It
+ * goes from tile to tile along the width, and keeps the sums of its warps apart until all
+ * of its tiles are read: no warp waits for another before.
+ *
+ * Where few tiles make too few blocks, the blocks of a cluster share the depth and add
+ * their sums in the order of their rank.
+ *
+ * What is constant of B is read before the kernel waits for the one before it: a thread's
+ * first 16 bytes of each row, and as much as `ahead` says from memory into the L2 cache,
+ * which then is asked for a tile whenever one is begun.
+ */
+#ifndef PLUGINS_MATRIX_MULTIPLY_GEMV_CUH
+#define PLUGINS_MATRIX_MULTIPLY_GEMV_CUH
+
+#include "plugins/matrix_multiply/few_rows.cuh"
+#include "plugins/matrix_multiply/pack.h"
+
+#define GEMV_SLOTS 16          /* tiles that a block keeps sums of */
+#define GEMV_AHEAD 65536       /* bytes of B that a block asks for ahead */
+#define GEMV_MOST_AHEAD 262144 /* and more than that it does for no tile */
+
+/* What Projection does besides the product: rows of A divided by their root mean square
+ * and scaled, products of the columns of one half by a function of those of the other. */
+struct gemv_more {
+    const float *scale; /* of A's columns, or NULL */
+    float epsilon;
+    activation_args gate;
+};
+
+struct gemv_job {
+    matrix_job j;
+    gemv_more more;
+    int32_t split;  /* blocks that share the depth: a cluster in z */
+    int32_t groups; /* of A's rows */
+    int32_t ahead;  /* tiles of a constant B that a block asks the L2 cache for; or 0 */
+};
+
+/* A kernel's shape: tiles of Columns rows of B, half of them of either half where Gated,
+ * by Rows rows of A. */
+template <typename T_, int Columns_, int Rows_, bool Normal_ = false, bool Gated_ = false>
+struct gemv_shape {
+    typedef T_ T;
+    enum {
+        Columns = Columns_,
+        Rows = Rows_,
+        Normal = Normal_,
+        Gated = Gated_,
+        N = 16 / sizeof(T),                    /* elements of an access */
+        Width = Gated ? Columns / 2 : Columns, /* columns of Y */
+        V = Columns * Rows,
+        Blocks = Rows > 1 ? 2
+                 : Normal ? 3
+                          : 4 /* of a multiprocessor at least */
+    };
+};
+
+/* ---- tiles ----------------------------------------------------------------------- */
+
+/* Tiles of which a block has every by-th, and what it is of A's rows and the depth. */
+template <class S>
+struct gemv_walk {
+    typedef typename S::T T;
+    const matrix_job &j;
+    const T *b;
+    int32_t tile, by, tiles, begin, step, row;
+
+    __device__ inline gemv_walk(const gemv_job &g, int64_t b_begin) : j(g.j)
+    {
+        b = (const T *)j.b + b_begin;
+        tile = (int32_t)(blockIdx.x / g.groups);
+        by = (int32_t)(gridDim.x / g.groups);
+        tiles = (int32_t)((j.p.n + S::Width - 1) / S::Width);
+        begin = (int32_t)(blockIdx.z * THREADS + threadIdx.x) * S::N;
+        step = g.split * THREADS * S::N;
+        row = (int32_t)(blockIdx.x % g.groups) * S::Rows;
+    }
+
+    /* 16 bytes of each of a tile's rows of B. Rows past the end are the last one again,
+     * so that no load depends on a condition. */
+    __device__ inline void read(pack<T, S::N> (&w)[S::Columns], int32_t tile,
+                                int32_t k) const
+    {
+        const int32_t n = (int32_t)j.p.n;
+#pragma unroll
+        for (int c = 0; c < S::Columns; c++) {
+            const int32_t line =
+                min(tile * S::Width + c % S::Width, n - 1) + (c < S::Width ? 0 : n);
+            union {
+                uint4 word;
+                pack<T, S::N> x;
+            } u = {read_once(b + line * j.p.at[PRODUCT_B].column + k)};
+            w[c] = u.x;
+        }
+    }
+
+    /* Asks the L2 cache for a tile of a constant B, whose rows lie behind each other. */
+    __device__ inline void ask(int32_t tile) const
+    {
+        const int32_t n = (int32_t)j.p.n, first = tile * S::Width;
+        const int64_t bytes = min(S::Width, n - first) * j.p.k * (int64_t)sizeof(T);
+        if (tile >= tiles)
+            return;
+        prefetch_run(b + first * j.p.k, bytes);
+        if (S::Gated)
+            prefetch_run(b + (first + n) * j.p.k, bytes);
+    }
+};
+
+/* ---- sums ------------------------------------------------------------------------ */
+
+/* The lanes' sums of each v in v[0] of the lanes from its index * 32 / V on: what is
+ * still apart is halved from step to step. */
+template <int V, int Bit = 16, int All>
+static __device__ inline void add_lanes(float (&v)[All])
+{
+    const bool upper = threadIdx.x & Bit;
+    if constexpr (V > 1) {
+#pragma unroll
+        for (int i = 0; i < V / 2; i++) {
+            const float away = upper ? v[i] : v[i + V / 2];
+            v[i] =
+                (upper ? v[i + V / 2] : v[i]) + __shfl_xor_sync(0xffffffffu, away, Bit);
+        }
+    } else {
+        v[0] += __shfl_xor_sync(0xffffffffu, v[0], Bit);
+    }
+    if constexpr (Bit > 1)
+        add_lanes<(V > 1 ? V / 2 : 1), Bit / 2>(v);
+}
+
+/* The warp's sums of v to to[]. */
+template <int V>
+static __device__ inline void put_sums(float (&v)[V], float *to)
+{
+    const int lane = threadIdx.x % 32;
+    add_lanes<V>(v);
+    if (lane % (32 / V) == 0)
+        to[lane / (32 / V)] = v[0];
+}
+
+/* What a block's warps find, and together. */
+template <class S>
+struct gemv_sums {
+    float part[GEMV_SLOTS][WARPS][S::V];
+    float squares[WARPS][S::Rows];
+    float total[GEMV_SLOTS * S::V + S::Rows]; /* then the sums of squares */
+};
+
+/* The product of rows in `a`'s and `b`'s half from their sums. Called, not inlined: it
+ * holds every activation. */
+template <typename T>
+static __device__ __noinline__ void store_gated(const gemv_job &g,
+                                                const matrix_offsets &o, int64_t m,
+                                                int64_t n, float a, float b)
+{
+    const matrix &d = g.j.p.at[PRODUCT_D];
+    if (g.j.bias) {
+        a += g.j.bias[n];
+        b += g.j.bias[n + g.j.p.n];
+    }
+    from_float((T *)g.j.d + o.at[PRODUCT_D] + m * d.row + n * d.column,
+               activate(a, g.more.gate) * b);
+}
+
+/* The block's last `tiles` tiles, to Y. */
+template <class S>
+static __device__ inline void store_tiles(const gemv_job &g, const gemv_walk<S> &last,
+                                          int tiles, gemv_sums<S> &s)
+{
+    enum { Results = S::Width * S::Rows };
+    const matrix_offsets o = offsets_of(g.j.p, blockIdx.y);
+    const int sums = tiles * S::V, all = sums + (S::Normal ? S::Rows : 0);
+    __syncthreads();
+    for (int i = threadIdx.x; i < all; i += THREADS) {
+        float sum = 0;
+        for (int warp = 0; warp < WARPS; warp++)
+            sum += S::Normal && i >= sums ? s.squares[warp][i - sums]
+                                          : s.part[i / S::V][warp][i % S::V];
+        s.total[i] = sum;
+    }
+    if (add_ranks(s.total, g.split, all))
+        for (int i = threadIdx.x; i < tiles * Results; i += THREADS) {
+            const int slot = i / Results, c = i % Results / S::Rows, r = i % S::Rows;
+            const int64_t m = last.row + r;
+            const int64_t n = (last.tile - (tiles - 1 - slot) * last.by) * S::Width + c;
+            const float *sum = s.total + slot * S::V + c * S::Rows + r;
+            const float factor =
+                S::Normal ? rsqrtf(s.total[sums + r] / (float)g.j.p.k + g.more.epsilon)
+                          : 1;
+            if (m >= g.j.p.m || n >= g.j.p.n)
+                continue;
+            if (S::Gated)
+                store_gated<typename S::T>(g, o, m, n, sum[0] * factor,
+                                           sum[S::V / 2] * factor);
+            else
+                store_sum<typename S::T>(g.j, o, m, n, sum[0] * factor);
+        }
+    __syncthreads();
+}
+
+/* ---- the kernel ------------------------------------------------------------------ */
+
+/* N elements of each of A's rows, scaled; their squares go to `square` where there is
+ * one. */
+template <class S>
+static __device__ inline void
+read_a(float (&x)[S::Rows][S::N], const typename S::T *const (&a)[S::Rows], int32_t k,
+       const gemv_more &more, bool first, float (&square)[S::Rows])
+{
+#pragma unroll
+    for (int r = 0; r < S::Rows; r++) {
+        const pack<typename S::T, S::N> v =
+            *(const pack<typename S::T, S::N> *)(a[r] + k);
+#pragma unroll
+        for (int i = 0; i < S::N; i++)
+            x[r][i] = to_float(v.v[i]);
+    }
+    if constexpr (S::Normal) {
+        float scale[S::N];
+#pragma unroll
+        for (int i = 0; i < S::N; i++)
+            scale[i] = more.scale ? more.scale[k + i] : 1;
+#pragma unroll
+        for (int r = 0; r < S::Rows; r++)
+#pragma unroll
+            for (int i = 0; i < S::N; i++) {
+                square[r] += first ? x[r][i] * x[r][i] : 0;
+                x[r][i] *= scale[i];
+            }
+    }
+}
+
+template <class S>
+static __global__ void __launch_bounds__(THREADS, S::Blocks)
+    gemv_kernel(const __grid_constant__ gemv_job g)
+{
+    typedef typename S::T T;
+    __shared__ gemv_sums<S> sums;
+    const matrix_job &j = g.j;
+    const int32_t depth = (int32_t)j.p.k;
+    pack<T, S::N> w[S::Columns];
+    const T *a[S::Rows];
+    float square[S::Rows] = {};
+    bool first = true;
+    int slot = 0;
+    launch_next();
+    const matrix_offsets o = offsets_of(j.p, blockIdx.y);
+    gemv_walk<S> walk(g, o.at[PRODUCT_B]);
+    const bool asks = g.ahead > 0 && threadIdx.x == THREADS - 1;
+    if (j.constant_b && walk.begin < depth)
+        walk.read(w, walk.tile, walk.begin);
+    for (int i = depth > walk.step ? 0 : 1; asks && i < g.ahead; i++)
+        walk.ask(walk.tile + i * walk.by);
+#pragma unroll
+    for (int r = 0; r < S::Rows; r++)
+        a[r] = (const T *)j.a + o.at[PRODUCT_A] +
+               min(walk.row + r, (int32_t)j.p.m - 1) * j.p.at[PRODUCT_A].row;
+    wait_for_previous();
+    if (!j.constant_b && walk.begin < depth)
+        walk.read(w, walk.tile, walk.begin);
+    for (; walk.tile < walk.tiles; walk.tile += walk.by) {
+        float sum[S::V] = {};
+        if (asks)
+            walk.ask(walk.tile + g.ahead * walk.by);
+        for (int32_t k = walk.begin; k < depth; k += walk.step) {
+            const bool ends = depth - k <= walk.step;
+            const int32_t then = ends ? walk.tile + walk.by : walk.tile;
+            float x[S::Rows][S::N];
+            pack<T, S::N> next[S::Columns];
+            read_a<S>(x, a, k, g.more, first, square);
+            if (then < walk.tiles)
+                walk.read(next, then, ends ? walk.begin : k + walk.step);
+#pragma unroll
+            for (int i = 0; i < S::N; i++)
+#pragma unroll
+                for (int c = 0; c < S::Columns; c++)
+#pragma unroll
+                    for (int r = 0; r < S::Rows; r++)
+                        sum[c * S::Rows + r] += to_float(w[c].v[i]) * x[r][i];
+#pragma unroll
+            for (int c = 0; c < S::Columns; c++)
+                w[c] = next[c];
+        }
+        put_sums(sum, sums.part[slot][threadIdx.x / 32]);
+        if (S::Normal && first)
+            put_sums(square, sums.squares[threadIdx.x / 32]);
+        first = false;
+        if (++slot == GEMV_SLOTS || walk.tile + walk.by >= walk.tiles) {
+            store_tiles<S>(g, walk, slot, sums);
+            slot = 0;
+        }
+    }
+}
+
+/* ---- host ------------------------------------------------------------------------ */
+
+/* Whether a product of A and B, as they are, is one for these kernels. */
+static inline int gemv_takes(const strata_node *n)
+{
+    const strata_matrix_multiply *params = (const strata_matrix_multiply *)n->params;
+    const matrix_product p =
+        matrix_product_of(params, n->n_in, n->in, n->weight, &n->out[0], NULL);
+    const matrix &a = p.at[PRODUCT_A], &b = p.at[PRODUCT_B];
+    const int whole = n->in[MATRIX_A].dtype == STRATA_FP32 ? 4 : 8;
+    const bool constant = matrix_is_constant(n->n_in, n->in);
+    if (p.m > MOST_ROWS)
+        return refuse(n, "it multiplies up to 16 rows");
+    if (p.k == 0 || p.k % whole != 0 || a.column != 1 ||
+        !is_aligned(p, a, p.m > 1 ? a.row : 0, whole))
+        return refuse(n, "rows of A are not whole pieces of 16 bytes");
+    if (!constant && (b.row != 1 || !is_aligned(p, b, p.n > 1 ? b.column : 0, whole)))
+        return refuse(n, "B lies as columns: with transpose_b it would be read in rows");
+    if (p.batches > 65535 || p.n > INT32_MAX / 2 || p.k > INT32_MAX / 2)
+        return refuse(n,
+                      "it multiplies at most 65535 matrices of 2^30 - 1 columns and as "
+                      "many rows");
+    return STRATA_OK;
+}
+
+/* Packs a constant B. */
+static inline int gemv_prepare(const strata_node *n, gemv_state *s)
+{
+    void *packed = NULL;
+    const int status = matrix_is_constant(n->n_in, n->in)
+                           ? matrix_weight_pack(n, 0, &packed)
+                           : (int)STRATA_OK;
+    s->weight = packed;
+    s->overlaps = n->sm >= 90;
+    if (status != STRATA_OK)
+        return status;
+    return few_rows_device(n, &s->multiprocessors);
+}
+
+/* Blocks of one wave that have as many tiles each, as far as possible. */
+static inline int64_t gemv_walkers(int32_t multiprocessors, int64_t tiles, int64_t others)
+{
+    const int64_t room = (2 * multiprocessors + others - 1) / others;
+    const int64_t each = (tiles + room - 1) / room;
+    return (tiles + each - 1) / each;
+}
+
+/* g: all but its shares of the work. */
+template <class S>
+static int gemv_launch(const strata_run *r, gemv_job g, int32_t multiprocessors,
+                       int32_t overlaps, const char *name)
+{
+    const matrix_product &p = g.j.p;
+    const int64_t tile = S::Columns * p.k * (int64_t)sizeof(typename S::T);
+    const int64_t tiles = (p.n + S::Width - 1) / S::Width;
+    g.groups = (int32_t)((p.m + S::Rows - 1) / S::Rows);
+    const int64_t others = g.groups * p.batches;
+    g.split =
+        few_rows_split(multiprocessors, overlaps, tiles * others, p.k, THREADS * S::N);
+    g.ahead =
+        (int32_t)(GEMV_AHEAD / tile > 0 ? GEMV_AHEAD / tile : tile <= GEMV_MOST_AHEAD);
+    if (!overlaps || !g.j.constant_b || g.split > 1)
+        g.ahead = 0;
+    const int64_t blocks = gemv_walkers(multiprocessors, tiles, others) * g.groups;
+    const dim3 grid((unsigned)blocks, (unsigned)p.batches, (unsigned)g.split);
+    return few_rows_launch(r, &g, grid, overlaps, (const void *)gemv_kernel<S>, name);
+}
+
+#endif /* PLUGINS_MATRIX_MULTIPLY_GEMV_CUH */
