@@ -48,7 +48,8 @@ static void put_tensor(struct bill *b, int tensor)
     b->tensors[tensor] = b->group;
 }
 
-/* What a node costs, and the conversions of what it reads and writes. */
+/* What a node costs, and the conversions of what it reads and writes; the same of who
+ * computes it, where that is another. */
 static void put_node(struct bill *b, int node)
 {
     const struct planner *planner = b->planner;
@@ -56,6 +57,10 @@ static void put_node(struct bill *b, int node)
     if (b->nodes[node] == b->group)
         return;
     b->nodes[node] = b->group;
+    const struct planner_candidate *c =
+        planner_chosen(planner, planner->plan, (size_t)node);
+    if (c->kind == CANDIDATE_ABSORBED && c->grouped)
+        put_node(b, planner->nodes[node].previous);
     b->sum += plan_chosen(&planner->model->problem, planner->plan->choices,
                           (int)planner->network->n_inputs + node)
                   ->cost;
@@ -63,6 +68,14 @@ static void put_node(struct bill *b, int node)
         put_tensor(b, l->inputs[i]);
     for (int i = 0; i < l->n_outputs; i++)
         put_tensor(b, l->outputs[i]);
+}
+
+/* Who makes a tensor may compute who reads it. */
+static void put_producer(struct bill *b, int tensor)
+{
+    const int producer = b->planner->network->tensors[tensor].producer;
+    if (producer >= 0)
+        put_node(b, producer);
 }
 
 /* A network output that lies in the joined tensor as it is gets a copy, which no problem
@@ -163,6 +176,8 @@ static void price(struct planner_verdict *v, struct pricing *p,
     const int last = network_siblings_result(base, g, 0);
     for (int k = 0; k < network_siblings_made(g); k++)
         put_node(&p->merged, net->tensors[last].producer - k);
+    put_producer(&p->apart, base->layers[g->layers[0]].inputs[0]);
+    put_producer(&p->merged, base->layers[g->layers[0]].inputs[0]);
     for (int c = 0; c < (g->behind == BEHIND_GATED ? 1 : g->n); c++) {
         const int result = network_siblings_result(base, g, c);
         put_readers(p, result);
