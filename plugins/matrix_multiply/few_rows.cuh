@@ -26,16 +26,6 @@ static __device__ inline uint4 read_once(const void *from)
     return v;
 }
 
-/* Asks the L2 cache for bytes that lie behind each other, from a multiple of 16 on. */
-static __device__ inline void prefetch_run(const void *from, int64_t bytes)
-{
-#if __CUDA_ARCH__ >= 900
-    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;\n" ::"l"(
-                     __cvta_generic_to_global(from)),
-                 "r"((uint32_t)bytes));
-#endif
-}
-
 /* Sums of the block, [count] in shared memory, to those of the cluster in its first. The
  * block's threads see them then. */
 static __device__ inline bool add_ranks(float *own, int split, int count)

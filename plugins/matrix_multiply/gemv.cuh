@@ -2,16 +2,17 @@
  *
  * Products of up to 16 rows in FP32 arithmetic, bound by reading B once, for
  * MatrixMultiply and Projection. B lies as rows of K, one a column of the product; a
- * block has some of them at a time, a tile, of which a thread reads 16 bytes each. It
- * goes from tile to tile along the width, and keeps the sums of its warps apart until all
- * of its tiles are read: no warp waits for another before.
+ * block has some of them at a time, a tile, of which a thread reads 16 bytes each, a
+ * step. It goes from tile to tile along the width, two steps on their way, and keeps the
+ * sums of its warps apart until all of its tiles are read: no warp waits for another
+ * before.
  *
  * Where few tiles make too few blocks, the blocks of a cluster share the depth and add
  * their sums in the order of their rank.
  *
- * What is constant of B is read before the kernel waits for the one before it: a thread's
- * first 16 bytes of each row, and as much as `ahead` says from memory into the L2 cache,
- * which then is asked for a tile whenever one is begun.
+ * The first two steps of a constant B are asked for before the kernel waits for the one
+ * before it. Bulk copies of more into the L2 cache, which were tried, take a tenth longer
+ * than loads that registers wait for.
  */
 #ifndef PLUGINS_MATRIX_MULTIPLY_GEMV_CUH
 #define PLUGINS_MATRIX_MULTIPLY_GEMV_CUH
@@ -19,9 +20,7 @@
 #include "plugins/matrix_multiply/few_rows.cuh"
 #include "plugins/matrix_multiply/pack.h"
 
-#define GEMV_SLOTS 16          /* tiles that a block keeps sums of */
-#define GEMV_AHEAD 65536       /* bytes of B that a block asks for ahead */
-#define GEMV_MOST_AHEAD 262144 /* and more than that it does for no tile */
+#define GEMV_SLOTS 16 /* tiles that a block keeps sums of */
 
 /* What Projection does besides the product: rows of A divided by their root mean square
  * and scaled, products of the columns of one half by a function of those of the other. */
@@ -36,7 +35,6 @@ struct gemv_job {
     gemv_more more;
     int32_t split;  /* blocks that share the depth: a cluster in z */
     int32_t groups; /* of A's rows */
-    int32_t ahead;  /* tiles of a constant B that a block asks the L2 cache for; or 0 */
 };
 
 /* A kernel's shape: tiles of Columns rows of B, half of them of either half where Gated,
@@ -52,21 +50,20 @@ struct gemv_shape {
         N = 16 / sizeof(T),                    /* elements of an access */
         Width = Gated ? Columns / 2 : Columns, /* columns of Y */
         V = Columns * Rows,
-        Blocks = Rows > 1 ? 2
-                 : Normal ? 3
-                          : 4 /* of a multiprocessor at least */
+        Blocks = Rows > 1 ? 2 : 3 /* of a multiprocessor at least */
     };
 };
 
 /* ---- tiles ----------------------------------------------------------------------- */
 
-/* Tiles of which a block has every by-th, and what it is of A's rows and the depth. */
+/* Steps through the tiles of which a block has every by-th; and what it is of A's rows.
+ * All threads of a block are at the same step. */
 template <class S>
 struct gemv_walk {
     typedef typename S::T T;
     const matrix_job &j;
     const T *b;
-    int32_t tile, by, tiles, begin, step, row;
+    int32_t tile, by, tiles, k, begin, step, row;
 
     __device__ inline gemv_walk(const gemv_job &g, int64_t b_begin) : j(g.j)
     {
@@ -74,39 +71,42 @@ struct gemv_walk {
         tile = (int32_t)(blockIdx.x / g.groups);
         by = (int32_t)(gridDim.x / g.groups);
         tiles = (int32_t)((j.p.n + S::Width - 1) / S::Width);
-        begin = (int32_t)(blockIdx.z * THREADS + threadIdx.x) * S::N;
+        k = begin = (int32_t)blockIdx.z * THREADS * S::N;
         step = g.split * THREADS * S::N;
         row = (int32_t)(blockIdx.x % g.groups) * S::Rows;
     }
 
-    /* 16 bytes of each of a tile's rows of B. Rows past the end are the last one again,
-     * so that no load depends on a condition. */
-    __device__ inline void read(pack<T, S::N> (&w)[S::Columns], int32_t tile,
-                                int32_t k) const
+    /* Element of the depth at which the thread's bytes begin. */
+    __device__ inline int32_t at() const
     {
-        const int32_t n = (int32_t)j.p.n;
-#pragma unroll
-        for (int c = 0; c < S::Columns; c++) {
-            const int32_t line =
-                min(tile * S::Width + c % S::Width, n - 1) + (c < S::Width ? 0 : n);
-            union {
-                uint4 word;
-                pack<T, S::N> x;
-            } u = {read_once(b + line * j.p.at[PRODUCT_B].column + k)};
-            w[c] = u.x;
-        }
+        return k + (int32_t)threadIdx.x * S::N;
     }
 
-    /* Asks the L2 cache for a tile of a constant B, whose rows lie behind each other. */
-    __device__ inline void ask(int32_t tile) const
+    /* Whether that was the tile's last step. */
+    __device__ inline bool next()
     {
-        const int32_t n = (int32_t)j.p.n, first = tile * S::Width;
-        const int64_t bytes = min(S::Width, n - first) * j.p.k * (int64_t)sizeof(T);
-        if (tile >= tiles)
-            return;
-        prefetch_run(b + first * j.p.k, bytes);
-        if (S::Gated)
-            prefetch_run(b + (first + n) * j.p.k, bytes);
+        k += step;
+        if (k < (int32_t)j.p.k)
+            return false;
+        k = begin;
+        tile += by;
+        return true;
+    }
+
+    /* The step's bytes, zeros past the depth. Rows past the end are the last one again.
+     */
+    __device__ inline void read(uint4 (&w)[S::Columns]) const
+    {
+        const bool inside = tile < tiles && at() < (int32_t)j.p.k;
+        const int64_t line = j.p.at[PRODUCT_B].column;
+        const T *from = b + tile * S::Width * line + at();
+        const int32_t left = (int32_t)j.p.n - tile * S::Width;
+#pragma unroll
+        for (int c = 0; c < S::Columns; c++) {
+            w[c] = make_uint4(0, 0, 0, 0);
+            if (inside && c % S::Width < left)
+                w[c] = read_once(from + (c < S::Width ? c : c - S::Width + j.p.n) * line);
+        }
     }
 };
 
@@ -166,10 +166,10 @@ static __device__ __noinline__ void store_gated(const gemv_job &g,
                activate(a, g.more.gate) * b);
 }
 
-/* The block's last `tiles` tiles, to Y. */
+/* The block's `tiles` tiles from `first` on, to Y. */
 template <class S>
-static __device__ inline void store_tiles(const gemv_job &g, const gemv_walk<S> &last,
-                                          int tiles, gemv_sums<S> &s)
+static __device__ inline void store_tiles(const gemv_job &g, const gemv_walk<S> &walk,
+                                          int32_t first, int tiles, gemv_sums<S> &s)
 {
     enum { Results = S::Width * S::Rows };
     const matrix_offsets o = offsets_of(g.j.p, blockIdx.y);
@@ -185,8 +185,8 @@ static __device__ inline void store_tiles(const gemv_job &g, const gemv_walk<S> 
     if (add_ranks(s.total, g.split, all))
         for (int i = threadIdx.x; i < tiles * Results; i += THREADS) {
             const int slot = i / Results, c = i % Results / S::Rows, r = i % S::Rows;
-            const int64_t m = last.row + r;
-            const int64_t n = (last.tile - (tiles - 1 - slot) * last.by) * S::Width + c;
+            const int64_t m = walk.row + r;
+            const int64_t n = (first + slot * walk.by) * S::Width + c;
             const float *sum = s.total + slot * S::V + c * S::Rows + r;
             const float factor =
                 S::Normal ? rsqrtf(s.total[sums + r] / (float)g.j.p.k + g.more.epsilon)
@@ -204,33 +204,51 @@ static __device__ inline void store_tiles(const gemv_job &g, const gemv_walk<S> 
 
 /* ---- the kernel ------------------------------------------------------------------ */
 
-/* N elements of each of A's rows, scaled; their squares go to `square` where there is
- * one. */
+/* N elements of each of A's rows from k on, scaled, zeros past the depth; their squares
+ * are added to `square`. */
 template <class S>
-static __device__ inline void
-read_a(float (&x)[S::Rows][S::N], const typename S::T *const (&a)[S::Rows], int32_t k,
-       const gemv_more &more, bool first, float (&square)[S::Rows])
+static __device__ inline void read_a(float (&x)[S::Rows][S::N],
+                                     const typename S::T *const (&a)[S::Rows], int32_t k,
+                                     const gemv_job &g, float (&square)[S::Rows])
 {
+    const bool inside = k < (int32_t)g.j.p.k;
 #pragma unroll
     for (int r = 0; r < S::Rows; r++) {
-        const pack<typename S::T, S::N> v =
-            *(const pack<typename S::T, S::N> *)(a[r] + k);
+        pack<typename S::T, S::N> v = {};
+        if (inside)
+            v = *(const pack<typename S::T, S::N> *)(a[r] + k);
 #pragma unroll
         for (int i = 0; i < S::N; i++)
             x[r][i] = to_float(v.v[i]);
     }
-    if constexpr (S::Normal) {
-        float scale[S::N];
+    if constexpr (S::Normal)
+#pragma unroll
+        for (int i = 0; i < S::N; i++) {
+            const float scale = inside && g.more.scale ? g.more.scale[k + i] : 1;
+#pragma unroll
+            for (int r = 0; r < S::Rows; r++) {
+                square[r] += x[r][i] * x[r][i];
+                x[r][i] *= scale;
+            }
+        }
+}
+
+template <class S>
+static __device__ inline void add_products(float (&sum)[S::V],
+                                           const uint4 (&w)[S::Columns],
+                                           const float (&x)[S::Rows][S::N])
+{
+#pragma unroll
+    for (int c = 0; c < S::Columns; c++) {
+        union {
+            uint4 word;
+            pack<typename S::T, S::N> x;
+        } u = {w[c]};
 #pragma unroll
         for (int i = 0; i < S::N; i++)
-            scale[i] = more.scale ? more.scale[k + i] : 1;
 #pragma unroll
-        for (int r = 0; r < S::Rows; r++)
-#pragma unroll
-            for (int i = 0; i < S::N; i++) {
-                square[r] += first ? x[r][i] * x[r][i] : 0;
-                x[r][i] *= scale[i];
-            }
+            for (int r = 0; r < S::Rows; r++)
+                sum[c * S::Rows + r] += to_float(u.x.v[i]) * x[r][i];
     }
 }
 
@@ -241,59 +259,54 @@ static __global__ void __launch_bounds__(THREADS, S::Blocks)
     typedef typename S::T T;
     __shared__ gemv_sums<S> sums;
     const matrix_job &j = g.j;
-    const int32_t depth = (int32_t)j.p.k;
-    pack<T, S::N> w[S::Columns];
+    const matrix_offsets o = offsets_of(j.p, blockIdx.y);
+    gemv_walk<S> walk(g, o.at[PRODUCT_B]), ahead = walk;
+    uint4 w[2][S::Columns];
     const T *a[S::Rows];
-    float square[S::Rows] = {};
-    bool first = true;
+    float sum[S::V] = {}, square[S::Rows] = {};
+    int32_t first = walk.tile;
     int slot = 0;
     launch_next();
-    const matrix_offsets o = offsets_of(j.p, blockIdx.y);
-    gemv_walk<S> walk(g, o.at[PRODUCT_B]);
-    const bool asks = g.ahead > 0 && threadIdx.x == THREADS - 1;
-    if (j.constant_b && walk.begin < depth)
-        walk.read(w, walk.tile, walk.begin);
-    for (int i = depth > walk.step ? 0 : 1; asks && i < g.ahead; i++)
-        walk.ask(walk.tile + i * walk.by);
+    if (!j.constant_b)
+        wait_for_previous();
+#pragma unroll
+    for (int s = 0; s < 2; s++) {
+        ahead.read(w[s]);
+        ahead.next();
+    }
 #pragma unroll
     for (int r = 0; r < S::Rows; r++)
         a[r] = (const T *)j.a + o.at[PRODUCT_A] +
                min(walk.row + r, (int32_t)j.p.m - 1) * j.p.at[PRODUCT_A].row;
-    wait_for_previous();
-    if (!j.constant_b && walk.begin < depth)
-        walk.read(w, walk.tile, walk.begin);
-    for (; walk.tile < walk.tiles; walk.tile += walk.by) {
-        float sum[S::V] = {};
-        if (asks)
-            walk.ask(walk.tile + g.ahead * walk.by);
-        for (int32_t k = walk.begin; k < depth; k += walk.step) {
-            const bool ends = depth - k <= walk.step;
-            const int32_t then = ends ? walk.tile + walk.by : walk.tile;
+    if (j.constant_b)
+        wait_for_previous();
+    while (walk.tile < walk.tiles)
+#pragma unroll
+        for (int s = 0; s < 2; s++) {
             float x[S::Rows][S::N];
-            pack<T, S::N> next[S::Columns];
-            read_a<S>(x, a, k, g.more, first, square);
-            if (then < walk.tiles)
-                walk.read(next, then, ends ? walk.begin : k + walk.step);
+            if (walk.tile >= walk.tiles)
+                break;
+            read_a<S>(x, a, walk.at(), g, square);
+            add_products<S>(sum, w[s], x);
+            ahead.read(w[s]);
+            ahead.next();
+            if (!walk.next())
+                continue;
+            put_sums(sum, sums.part[slot][threadIdx.x / 32]);
+            if (S::Normal) /* the same of every tile */
+                put_sums(square, sums.squares[threadIdx.x / 32]);
 #pragma unroll
-            for (int i = 0; i < S::N; i++)
+            for (int i = 0; i < S::V; i++)
+                sum[i] = 0;
 #pragma unroll
-                for (int c = 0; c < S::Columns; c++)
-#pragma unroll
-                    for (int r = 0; r < S::Rows; r++)
-                        sum[c * S::Rows + r] += to_float(w[c].v[i]) * x[r][i];
-#pragma unroll
-            for (int c = 0; c < S::Columns; c++)
-                w[c] = next[c];
+            for (int r = 0; r < S::Rows; r++)
+                square[r] = 0;
+            if (++slot == GEMV_SLOTS || walk.tile >= walk.tiles) {
+                store_tiles<S>(g, walk, first, slot, sums);
+                first = walk.tile;
+                slot = 0;
+            }
         }
-        put_sums(sum, sums.part[slot][threadIdx.x / 32]);
-        if (S::Normal && first)
-            put_sums(square, sums.squares[threadIdx.x / 32]);
-        first = false;
-        if (++slot == GEMV_SLOTS || walk.tile + walk.by >= walk.tiles) {
-            store_tiles<S>(g, walk, slot, sums);
-            slot = 0;
-        }
-    }
 }
 
 /* ---- host ------------------------------------------------------------------------ */
@@ -336,9 +349,9 @@ static inline int gemv_prepare(const strata_node *n, gemv_state *s)
 }
 
 /* Blocks of one wave that have as many tiles each, as far as possible. */
-static inline int64_t gemv_walkers(int32_t multiprocessors, int64_t tiles, int64_t others)
+static inline int64_t gemv_walkers(int64_t blocks, int64_t tiles, int64_t others)
 {
-    const int64_t room = (2 * multiprocessors + others - 1) / others;
+    const int64_t room = (blocks + others - 1) / others;
     const int64_t each = (tiles + room - 1) / room;
     return (tiles + each - 1) / each;
 }
@@ -349,18 +362,14 @@ static int gemv_launch(const strata_run *r, gemv_job g, int32_t multiprocessors,
                        int32_t overlaps, const char *name)
 {
     const matrix_product &p = g.j.p;
-    const int64_t tile = S::Columns * p.k * (int64_t)sizeof(typename S::T);
     const int64_t tiles = (p.n + S::Width - 1) / S::Width;
     g.groups = (int32_t)((p.m + S::Rows - 1) / S::Rows);
     const int64_t others = g.groups * p.batches;
     g.split =
         few_rows_split(multiprocessors, overlaps, tiles * others, p.k, THREADS * S::N);
-    g.ahead =
-        (int32_t)(GEMV_AHEAD / tile > 0 ? GEMV_AHEAD / tile : tile <= GEMV_MOST_AHEAD);
-    if (!overlaps || !g.j.constant_b || g.split > 1)
-        g.ahead = 0;
-    const int64_t blocks = gemv_walkers(multiprocessors, tiles, others) * g.groups;
-    const dim3 grid((unsigned)blocks, (unsigned)p.batches, (unsigned)g.split);
+    const int64_t blocks = gemv_walkers(S::Blocks * multiprocessors, tiles, others);
+    const dim3 grid((unsigned)(blocks * g.groups), (unsigned)p.batches,
+                    (unsigned)g.split);
     return few_rows_launch(r, &g, grid, overlaps, (const void *)gemv_kernel<S>, name);
 }
 
