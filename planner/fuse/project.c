@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Products by a constant with what stands around them in transformers, as one Projection:
- * the RMS normalisation of the rows before, the gate of the result's halves behind, or
- * both. Each is a group, whose prices decide whether it runs:
+ * the RMS normalisation of the rows before; behind them the gate of the result's halves,
+ * or the rotation of its heads. Each is a group, whose prices decide whether it runs:
  *
  *   Normalization, MatrixMultiply          at the Normalization
  *   Normalization, MatrixMultiply, Gated   there, the longer one
  *   MatrixMultiply, Gated                  at the MatrixMultiply
+ *
+ * and with a RotaryEmbedding in place of the Gated.
  */
 #include "planner/planner.h"
 
@@ -40,9 +42,9 @@ static bool is_free(const struct planner *planner, int node)
 {
     const struct planner_node *n = &planner->nodes[node];
     const struct network_tensor *tensors = planner->network->tensors;
-    return n->n_in == 1 && n->n_out == 1 && n->n_ports == 1 && n->n_tail == 0 &&
-           n->before < 0 && n->previous < 0 && n->next < 0 && !n->group &&
-           !n->layer->impl && dtype_is_free(tensors[n->in[0]].dtype) &&
+    return n->n_out == 1 && n->n_ports == n->n_in && n->n_tail == 0 && n->before < 0 &&
+           n->previous < 0 && n->next < 0 && !n->group && !n->layer->impl &&
+           dtype_is_free(tensors[n->in[0]].dtype) &&
            dtype_is_free(tensors[n->out[0]].dtype);
 }
 
@@ -51,9 +53,10 @@ static bool is_product(const struct planner *planner, int node)
     const struct network_layer *l = planner->nodes[node].layer;
     const strata_matrix_multiply *p = l->params;
     return is_type(l, "core::MatrixMultiply@1") && is_free(planner, node) &&
-           network_has_weight(l, PRODUCT_B) && !network_has_factors(l) &&
-           l->weights[PRODUCT_B].dtype == STRATA_FP32 && !p->transpose_a &&
-           p->alpha == 1 && p->weight_bits == 0 && p->weight_group == 0;
+           l->n_inputs == 1 && network_has_weight(l, PRODUCT_B) &&
+           !network_has_factors(l) && l->weights[PRODUCT_B].dtype == STRATA_FP32 &&
+           !p->transpose_a && p->alpha == 1 && p->weight_bits == 0 &&
+           p->weight_group == 0;
 }
 
 /* Of rows by their root mean square. */
@@ -63,9 +66,9 @@ static bool is_normalization(const struct planner *planner, int node)
     const struct network_layer *l = planner->nodes[node].layer;
     const strata_normalization *p = l->params;
     return is_type(l, "core::Normalization@1") && is_free(planner, node) &&
-           p->kind == STRATA_NORMALIZATION_RMS && is_last(net, l->inputs[0], p->axis) &&
-           !network_has_weight(l, NORM_BIAS) && !network_has_weight(l, NORM_MEAN) &&
-           !network_has_weight(l, NORM_VARIANCE) &&
+           l->n_inputs == 1 && p->kind == STRATA_NORMALIZATION_RMS &&
+           is_last(net, l->inputs[0], p->axis) && !network_has_weight(l, NORM_BIAS) &&
+           !network_has_weight(l, NORM_MEAN) && !network_has_weight(l, NORM_VARIANCE) &&
            (!network_has_weight(l, NORM_SCALE) || l->weights[NORM_SCALE].rank == 1);
 }
 
@@ -75,6 +78,22 @@ static bool is_gate(const struct planner *planner, int node)
     return is_type(l, "core::Gated@1") && is_free(planner, node) &&
            is_last(planner->network, l->inputs[0],
                    ((const strata_gated *)l->params)->axis);
+}
+
+/* Of whole heads side by side, by computed angles and positions that are there before a
+ * node. */
+static bool is_turn(const struct planner *planner, int node, int first)
+{
+    const struct network_tensor *tensors = planner->network->tensors;
+    const struct network_layer *l = planner->nodes[node].layer;
+    const strata_rotary_embedding *p = l->params;
+    bool weights = false;
+    for (size_t w = 0; w < l->type->n_weights; w++)
+        weights |= network_has_weight(l, w);
+    return is_type(l, "core::RotaryEmbedding@1") && is_free(planner, node) && !weights &&
+           p->heads > 0 && l->n_inputs <= 2 && !l->ports &&
+           (p->dims == 0 || p->dims == tensors[l->inputs[0]].dims[2] / p->heads) &&
+           (l->n_inputs < 2 || tensors[l->inputs[1]].producer < first);
 }
 
 /* Whether nobody but the one node needs what another makes. */
@@ -107,18 +126,26 @@ static struct made_layer make(const struct planner *planner,
     strata_projection *p = &m.params.projection;
     p->product = *(const strata_matrix_multiply *)product->params;
     p->normalized = before != NULL;
-    p->gated = behind != NULL;
     m.weights[STRATA_PROJECTION_B] = product->weights[PRODUCT_B];
     m.weights[STRATA_PROJECTION_BIAS] = product->weights[PRODUCT_BIAS];
     if (before) {
         p->epsilon = ((const strata_normalization *)before->params)->epsilon;
         m.weights[STRATA_PROJECTION_SCALE] = before->weights[NORM_SCALE];
     }
-    if (behind) {
+    if (behind && is_type(behind, "core::Gated@1")) {
         const strata_gated *gate = behind->params;
+        p->gated = 1;
         p->kind = gate->kind;
         p->alpha = gate->alpha;
         p->beta = gate->beta;
+    } else if (behind) {
+        const strata_rotary_embedding *turn = behind->params;
+        p->heads = turn->heads;
+        p->turned = turn->turned;
+        p->base = turn->base;
+        p->interleaved = turn->interleaved;
+        m.layer.n_inputs = behind->n_inputs;
+        m.inputs[1] = behind->n_inputs > 1 ? behind->inputs[1] : 0;
     }
     return m;
 }
@@ -200,7 +227,9 @@ int planner_make_projections(struct planner *planner, strata_error *err)
             before = -1;
         if (is_between(planner, node)) {
             behind = reader[planner->nodes[i].out[0]];
-            behind = is_gate(planner, behind) ? behind : -1;
+            const int first = before < 0 ? node : before;
+            if (!is_gate(planner, behind) && !is_turn(planner, behind, first))
+                behind = -1;
         }
         status = add_groups(planner, before, node, behind, err);
     }

@@ -22,12 +22,24 @@
 
 #define GEMV_SLOTS 16 /* tiles that a block keeps sums of */
 
+/* Heads of Y's columns of which pairs turn, as in RotaryEmbedding. */
+struct gemv_turn {
+    const void *positions; /* NULL: 0, 1, ... in each row of the batch */
+    int32_t wide, each;    /* they are of 64 bits; there is one for each token */
+    int32_t length;        /* tokens of a row */
+    int32_t dim, turned;   /* columns of a head, and of all heads that turn */
+    int32_t interleaved;
+    double base;
+};
+
 /* What Projection does besides the product: rows of A divided by their root mean square
- * and scaled, products of the columns of one half by a function of those of the other. */
+ * and scaled; products of the columns of one half by a function of those of the other, or
+ * pairs of columns turned. */
 struct gemv_more {
     const float *scale; /* of A's columns, or NULL */
     float epsilon;
     activation_args gate;
+    gemv_turn turn;
 };
 
 struct gemv_job {
@@ -37,18 +49,23 @@ struct gemv_job {
     int32_t groups; /* of A's rows */
 };
 
-/* A kernel's shape: tiles of Columns rows of B, half of them of either half where Gated,
- * by Rows rows of A. */
-template <typename T_, int Columns_, int Rows_, bool Normal_ = false, bool Gated_ = false>
+enum gemv_end { GEMV_PLAIN, GEMV_GATED, GEMV_TURNED };
+
+/* A kernel's shape: tiles of Columns rows of B by Rows rows of A. A tile's second half is
+ * what its first is gated or turned with. */
+template <typename T_, int Columns_, int Rows_, bool Normal_ = false,
+          gemv_end End_ = GEMV_PLAIN>
 struct gemv_shape {
     typedef T_ T;
     enum {
         Columns = Columns_,
         Rows = Rows_,
         Normal = Normal_,
-        Gated = Gated_,
+        Gated = End_ == GEMV_GATED,
+        Turned = End_ == GEMV_TURNED,
+        Half = Columns / 2,
         N = 16 / sizeof(T),                    /* elements of an access */
-        Width = Gated ? Columns / 2 : Columns, /* columns of Y */
+        Width = Gated ? Half : Columns, /* columns of Y */
         V = Columns * Rows,
         Blocks = Rows > 1 ? 2 : 3 /* of a multiprocessor at least */
     };
@@ -64,6 +81,7 @@ struct gemv_walk {
     const matrix_job &j;
     const T *b;
     int32_t tile, by, tiles, k, begin, step, row;
+    int32_t apart, heads; /* rows of B between halves of a tile; tiles of a head */
 
     __device__ inline gemv_walk(const gemv_job &g, int64_t b_begin) : j(g.j)
     {
@@ -74,6 +92,19 @@ struct gemv_walk {
         k = begin = (int32_t)blockIdx.z * THREADS * S::N;
         step = g.split * THREADS * S::N;
         row = (int32_t)(blockIdx.x % g.groups) * S::Rows;
+        const gemv_turn &t = g.more.turn;
+        const bool halves = S::Turned && !t.interleaved;
+        apart = S::Gated ? (int32_t)j.p.n : halves ? t.dim / 2 : S::Half;
+        heads = halves ? t.dim / S::Columns : 0;
+    }
+
+    /* The column of the product that a tile's c-th is. */
+    __device__ inline int32_t column(int32_t tile, int c) const
+    {
+        const int32_t first = S::Turned && heads ? tile / heads * (2 * apart) +
+                                                       tile % heads * S::Half
+                                                 : tile * S::Width;
+        return first + c % S::Half + c / S::Half * apart;
     }
 
     /* Element of the depth at which the thread's bytes begin. */
@@ -93,19 +124,18 @@ struct gemv_walk {
         return true;
     }
 
-    /* The step's bytes, zeros past the depth. Rows past the end are the last one again.
-     */
+    /* The step's bytes, zeros past the depth and the width. */
     __device__ inline void read(uint4 (&w)[S::Columns]) const
     {
         const bool inside = tile < tiles && at() < (int32_t)j.p.k;
         const int64_t line = j.p.at[PRODUCT_B].column;
-        const T *from = b + tile * S::Width * line + at();
+        const T *from = b + column(tile, 0) * line + at();
         const int32_t left = (int32_t)j.p.n - tile * S::Width;
 #pragma unroll
         for (int c = 0; c < S::Columns; c++) {
             w[c] = make_uint4(0, 0, 0, 0);
             if (inside && c % S::Width < left)
-                w[c] = read_once(from + (c < S::Width ? c : c - S::Width + j.p.n) * line);
+                w[c] = read_once(from + (c % S::Half + c / S::Half * apart) * line);
         }
     }
 };
@@ -148,7 +178,85 @@ struct gemv_sums {
     float part[GEMV_SLOTS][WARPS][S::V];
     float squares[WARPS][S::Rows];
     float total[GEMV_SLOTS * S::V + S::Rows]; /* then the sums of squares */
+    float2 turn[S::Turned ? GEMV_SLOTS * S::Half * S::Rows : 1]; /* of each pair */
 };
+
+/* ---- turns ----------------------------------------------------------------------- */
+
+/* One of the pairs of the block's tiles from `first` on. */
+template <class S>
+struct gemv_pair {
+    int32_t slot, a, b; /* of the tile: columns of the pair */
+    int32_t row;
+
+    __device__ inline gemv_pair(int i, const gemv_turn &t)
+    {
+        const int p = i / S::Rows % S::Half;
+        slot = i / (S::Half * S::Rows);
+        a = t.interleaved ? 2 * p : p;
+        b = t.interleaved ? 2 * p + 1 : p + S::Half;
+        row = i % S::Rows;
+    }
+};
+
+/* The angle of the thread's pair, if it has one, at position 1. */
+template <class S>
+static __device__ inline double frequency_of(const gemv_walk<S> &walk, const gemv_turn &t,
+                                             int32_t first)
+{
+    const gemv_pair<S> pair((int)threadIdx.x, t);
+    const int32_t tile = first + pair.slot * walk.by;
+    if (pair.slot >= GEMV_SLOTS || tile >= walk.tiles)
+        return 0;
+    const int32_t d = walk.column(tile, pair.a) % t.dim;
+    return pow(t.base, -2.0 * (t.interleaved ? d / 2 : d) / t.dim);
+}
+
+static __device__ inline double position_of(const gemv_turn &t, int32_t m)
+{
+    const int32_t row = m / t.length, token = m % t.length;
+    const int32_t at = t.each ? m : row;
+    int64_t first = 0;
+    if (t.positions)
+        first = t.wide ? ((const int64_t *)t.positions)[at]
+                       : ((const int32_t *)t.positions)[at];
+    return (double)(first + (t.positions && t.each ? 0 : token));
+}
+
+/* Cosine and sine of the thread's pair. */
+template <class S>
+static __device__ inline void find_turn(gemv_sums<S> &s, const gemv_walk<S> &walk,
+                                        const gemv_turn &t, int32_t first,
+                                        double frequency)
+{
+    const gemv_pair<S> pair((int)threadIdx.x, t);
+    const int32_t tile = first + pair.slot * walk.by;
+    if (pair.slot >= GEMV_SLOTS || tile >= walk.tiles)
+        return;
+    const int32_t m = min(walk.row + pair.row, (int32_t)walk.j.p.m - 1);
+    double sine = 0, cosine = 1;
+    if (walk.column(tile, pair.a) < t.turned)
+        sincos(position_of(t, m) * frequency, &sine, &cosine);
+    s.turn[threadIdx.x] = make_float2((float)cosine, (float)sine);
+}
+
+/* Both columns of a pair, from their sums. */
+template <typename T>
+static __device__ inline void store_pair(const gemv_job &g, const matrix_offsets &o,
+                                         int64_t m, int32_t at_a, int32_t at_b, float a,
+                                         float b, float2 turn)
+{
+    const matrix &d = g.j.p.at[PRODUCT_D];
+    T *row = (T *)g.j.d + o.at[PRODUCT_D] + m * d.row;
+    if (g.j.bias) {
+        a += g.j.bias[at_a];
+        b += g.j.bias[at_b];
+    }
+    from_float(row + at_a * d.column, a * turn.x - b * turn.y);
+    from_float(row + at_b * d.column, a * turn.y + b * turn.x);
+}
+
+/* ---- results --------------------------------------------------------------------- */
 
 /* The product of rows in `a`'s and `b`'s half from their sums. Called, not inlined: it
  * holds every activation. */
@@ -166,14 +274,42 @@ static __device__ __noinline__ void store_gated(const gemv_job &g,
                activate(a, g.more.gate) * b);
 }
 
+/* Result i of the block's tiles from `first` on: a column of Y, or a pair. */
+template <class S>
+static __device__ inline void store_result(const gemv_job &g, const gemv_walk<S> &walk,
+                                           const matrix_offsets &o, int32_t first, int i,
+                                           const gemv_sums<S> &s, const float *squares)
+{
+    enum { Results = (S::Turned ? S::Half : S::Width) * S::Rows };
+    typedef typename S::T T;
+    const int slot = i / Results, c = i % Results / S::Rows, r = i % S::Rows;
+    const int32_t tile = first + slot * walk.by;
+    const int64_t m = walk.row + r, n = walk.column(tile, 0) + c;
+    const float *sum = s.total + slot * S::V + r;
+    const float factor =
+        S::Normal ? rsqrtf(squares[r] / (float)g.j.p.k + g.more.epsilon) : 1;
+    if (m >= g.j.p.m || (!S::Turned && n >= g.j.p.n))
+        return;
+    if constexpr (S::Turned) {
+        const gemv_pair<S> p(i, g.more.turn);
+        store_pair<T>(g, o, m, walk.column(tile, p.a), walk.column(tile, p.b),
+                      sum[p.a * S::Rows] * factor, sum[p.b * S::Rows] * factor, s.turn[i]);
+    } else if constexpr (S::Gated) {
+        store_gated<T>(g, o, m, n, sum[c * S::Rows] * factor,
+                       sum[(c + S::Half) * S::Rows] * factor);
+    } else {
+        store_sum<T>(g.j, o, m, n, sum[c * S::Rows] * factor);
+    }
+}
+
 /* The block's `tiles` tiles from `first` on, to Y. */
 template <class S>
 static __device__ inline void store_tiles(const gemv_job &g, const gemv_walk<S> &walk,
                                           int32_t first, int tiles, gemv_sums<S> &s)
 {
-    enum { Results = S::Width * S::Rows };
     const matrix_offsets o = offsets_of(g.j.p, blockIdx.y);
     const int sums = tiles * S::V, all = sums + (S::Normal ? S::Rows : 0);
+    const int results = tiles * (S::Turned ? S::Half : S::Width) * S::Rows;
     __syncthreads();
     for (int i = threadIdx.x; i < all; i += THREADS) {
         float sum = 0;
@@ -183,22 +319,8 @@ static __device__ inline void store_tiles(const gemv_job &g, const gemv_walk<S> 
         s.total[i] = sum;
     }
     if (add_ranks(s.total, g.split, all))
-        for (int i = threadIdx.x; i < tiles * Results; i += THREADS) {
-            const int slot = i / Results, c = i % Results / S::Rows, r = i % S::Rows;
-            const int64_t m = walk.row + r;
-            const int64_t n = (first + slot * walk.by) * S::Width + c;
-            const float *sum = s.total + slot * S::V + c * S::Rows + r;
-            const float factor =
-                S::Normal ? rsqrtf(s.total[sums + r] / (float)g.j.p.k + g.more.epsilon)
-                          : 1;
-            if (m >= g.j.p.m || n >= g.j.p.n)
-                continue;
-            if (S::Gated)
-                store_gated<typename S::T>(g, o, m, n, sum[0] * factor,
-                                           sum[S::V / 2] * factor);
-            else
-                store_sum<typename S::T>(g.j, o, m, n, sum[0] * factor);
-        }
+        for (int i = threadIdx.x; i < results; i += THREADS)
+            store_result<S>(g, walk, o, first, i, s, s.total + sums);
     __syncthreads();
 }
 
@@ -266,6 +388,7 @@ static __global__ void __launch_bounds__(THREADS, S::Blocks)
     float sum[S::V] = {}, square[S::Rows] = {};
     int32_t first = walk.tile;
     int slot = 0;
+    double frequency = 0;
     launch_next();
     if (!j.constant_b)
         wait_for_previous();
@@ -278,8 +401,12 @@ static __global__ void __launch_bounds__(THREADS, S::Blocks)
     for (int r = 0; r < S::Rows; r++)
         a[r] = (const T *)j.a + o.at[PRODUCT_A] +
                min(walk.row + r, (int32_t)j.p.m - 1) * j.p.at[PRODUCT_A].row;
+    if (S::Turned)
+        frequency = frequency_of<S>(walk, g.more.turn, first);
     if (j.constant_b)
         wait_for_previous();
+    if (S::Turned)
+        find_turn<S>(sums, walk, g.more.turn, first, frequency);
     while (walk.tile < walk.tiles)
 #pragma unroll
         for (int s = 0; s < 2; s++) {
@@ -305,6 +432,9 @@ static __global__ void __launch_bounds__(THREADS, S::Blocks)
                 store_tiles<S>(g, walk, first, slot, sums);
                 first = walk.tile;
                 slot = 0;
+                if (S::Turned)
+                    find_turn<S>(sums, walk, g.more.turn, first,
+                                 frequency_of<S>(walk, g.more.turn, first));
             }
         }
 }
@@ -365,6 +495,8 @@ static int gemv_launch(const strata_run *r, gemv_job g, int32_t multiprocessors,
     const int64_t tiles = (p.n + S::Width - 1) / S::Width;
     g.groups = (int32_t)((p.m + S::Rows - 1) / S::Rows);
     const int64_t others = g.groups * p.batches;
+    if (tiles * others == 0)
+        return STRATA_OK;
     g.split =
         few_rows_split(multiprocessors, overlaps, tiles * others, p.k, THREADS * S::N);
     const int64_t blocks = gemv_walkers(S::Blocks * multiprocessors, tiles, others);
