@@ -21,6 +21,7 @@
 #include "plugins/matrix_multiply/pack.h"
 
 #define GEMV_SLOTS 16 /* tiles that a block keeps sums of */
+#define GEMV_AHEAD 8  /* steps that are asked for before the kernel waits */
 
 /* Heads of Y's columns of which pairs turn, as in RotaryEmbedding. */
 struct gemv_turn {
@@ -47,6 +48,7 @@ struct gemv_job {
     gemv_more more;
     int32_t split;  /* blocks that share the depth: a cluster in z */
     int32_t groups; /* of A's rows */
+    int32_t ahead;  /* steps of a constant B that the L2 cache is asked for */
 };
 
 enum gemv_end { GEMV_PLAIN, GEMV_GATED, GEMV_TURNED };
@@ -64,7 +66,7 @@ struct gemv_shape {
         Gated = End_ == GEMV_GATED,
         Turned = End_ == GEMV_TURNED,
         Half = Columns / 2,
-        N = 16 / sizeof(T),                    /* elements of an access */
+        N = 16 / sizeof(T),             /* elements of an access */
         Width = Gated ? Half : Columns, /* columns of Y */
         V = Columns * Rows,
         Blocks = Rows > 1 ? 2 : 3 /* of a multiprocessor at least */
@@ -101,9 +103,9 @@ struct gemv_walk {
     /* The column of the product that a tile's c-th is. */
     __device__ inline int32_t column(int32_t tile, int c) const
     {
-        const int32_t first = S::Turned && heads ? tile / heads * (2 * apart) +
-                                                       tile % heads * S::Half
-                                                 : tile * S::Width;
+        const int32_t first = S::Turned && heads
+                                  ? tile / heads * (2 * apart) + tile % heads * S::Half
+                                  : tile * S::Width;
         return first + c % S::Half + c / S::Half * apart;
     }
 
@@ -122,6 +124,20 @@ struct gemv_walk {
         k = begin;
         tile += by;
         return true;
+    }
+
+    /* Asks the L2 cache for the step's lines, each by the first thread that is in it. */
+    __device__ inline void ask() const
+    {
+        const int64_t line = j.p.at[PRODUCT_B].column;
+        const T *from = b + column(tile, 0) * line + at();
+        const int32_t left = (int32_t)j.p.n - tile * S::Width;
+        if (threadIdx.x % 8 != 0 || tile >= tiles || at() >= (int32_t)j.p.k)
+            return;
+#pragma unroll
+        for (int c = 0; c < S::Columns; c++)
+            if (c % S::Width < left)
+                prefetch_line(from + (c % S::Half + c / S::Half * apart) * line);
     }
 
     /* The step's bytes, zeros past the depth and the width. */
@@ -293,7 +309,8 @@ static __device__ inline void store_result(const gemv_job &g, const gemv_walk<S>
     if constexpr (S::Turned) {
         const gemv_pair<S> p(i, g.more.turn);
         store_pair<T>(g, o, m, walk.column(tile, p.a), walk.column(tile, p.b),
-                      sum[p.a * S::Rows] * factor, sum[p.b * S::Rows] * factor, s.turn[i]);
+                      sum[p.a * S::Rows] * factor, sum[p.b * S::Rows] * factor,
+                      s.turn[i]);
     } else if constexpr (S::Gated) {
         store_gated<T>(g, o, m, n, sum[c * S::Rows] * factor,
                        sum[(c + S::Half) * S::Rows] * factor);
@@ -401,6 +418,11 @@ static __global__ void __launch_bounds__(THREADS, S::Blocks)
     for (int r = 0; r < S::Rows; r++)
         a[r] = (const T *)j.a + o.at[PRODUCT_A] +
                min(walk.row + r, (int32_t)j.p.m - 1) * j.p.at[PRODUCT_A].row;
+    gemv_walk<S> far = ahead;
+    for (int i = 0; i < g.ahead; i++) {
+        far.ask();
+        far.next();
+    }
     if (S::Turned)
         frequency = frequency_of<S>(walk, g.more.turn, first);
     if (j.constant_b)
@@ -499,6 +521,7 @@ static int gemv_launch(const strata_run *r, gemv_job g, int32_t multiprocessors,
         return STRATA_OK;
     g.split =
         few_rows_split(multiprocessors, overlaps, tiles * others, p.k, THREADS * S::N);
+    g.ahead = overlaps && g.j.constant_b ? GEMV_AHEAD : 0;
     const int64_t blocks = gemv_walkers(S::Blocks * multiprocessors, tiles, others);
     const dim3 grid((unsigned)(blocks * g.groups), (unsigned)p.batches,
                     (unsigned)g.split);
