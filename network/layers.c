@@ -222,6 +222,8 @@ static void find_made_types(struct loader *l)
         return;
     if (l->n_drafts > 1)
         l->net->pointwise = find_made(l, "core::Pointwise@1");
+    if (has_type(l, "core::MatrixMultiply@1"))
+        l->net->projection = find_made(l, "core::Projection@1");
     if (has_type(l, "core::Reduce@1"))
         l->net->pooling = find_made(l, "core::Pooling@1");
     if (!has_type(l, "core::Dequantize@1"))
@@ -239,6 +241,8 @@ int network_find_slice(struct loader *l)
     int status = network_find_siblings(&groups, l->net, l->err);
     if (groups.n > 0) /* without it they stay apart */
         registry_find(l->registry, "core::Slice@1", &l->net->slice, &why);
+    if (groups.n > 0 && why.status != STRATA_ENOMEM)
+        l->net->gated = find_made(l, "core::Gated@1");
     network_free_groups(&groups);
     return why.status == STRATA_ENOMEM ? error_set(l->err, why.status, "%s", why.message)
                                        : status;

@@ -26,7 +26,13 @@
 
 struct planner;
 
-enum made_kind { MADE_POINTWISE, MADE_REDUCE, MADE_POOLING, MADE_QUANTIZED };
+enum made_kind {
+    MADE_POINTWISE,
+    MADE_REDUCE,
+    MADE_POOLING,
+    MADE_QUANTIZED,
+    MADE_PROJECTION
+};
 
 /* A layer made of some of the network; its tensors are the network's. */
 struct made_layer {
@@ -41,6 +47,7 @@ struct made_layer {
         strata_quantized_product quantized_product;
         strata_quantized_sum quantized_sum;
         strata_padding padding;
+        strata_projection projection;
     } params;
     const void *own_params; /* of the network's layer, in their place; or NULL */
     struct network_weight

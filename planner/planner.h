@@ -296,6 +296,8 @@ void made_layer_settle(struct made_layer *m);
 /* fuse/quantize.c: layers between a Dequantize and a Quantize. Before all others, which
  * leave their nodes alone. */
 int planner_make_quantized(struct planner *planner, strata_error *err);
+/* fuse/project.c: products with what stands around them. Before the Pointwise groups. */
+int planner_make_projections(struct planner *planner, strata_error *err);
 /* fuse/reduce.c: chains that are one Reduce or Pooling. Before the others, which leave
  * their nodes alone. */
 int planner_make_reductions(struct planner *planner, strata_error *err);

@@ -447,6 +447,24 @@ typedef struct strata_gated {
     double alpha, beta; /* +infinity: the kind's own */
 } strata_gated;
 
+/* Projection: rows of x times a constant matrix, `b` (K x N, or N x K transposed), and
+ * `bias` (N). normalized: each row is divided by its root mean square first, whose square
+ * epsilon is added to, and multiplied by `scale` (K). gated: y = f(a)*b of the halves a
+ * and b of the result, N/2 each. heads: the result, batch x sequence x heads*dim, goes
+ * through a RotaryEmbedding without caches; input 1 has the positions, as that's. */
+typedef struct strata_projection {
+    strata_matrix_multiply product; /* transpose_b and units alone */
+    int32_t normalized, gated;
+    int32_t kind; /* f: of an activation, STRATA_RELU ... */
+    int32_t interleaved;
+    double epsilon;
+    double alpha, beta; /* of f; +infinity: the kind's own */
+    int64_t heads;      /* 0: nothing turns */
+    int64_t turned;     /* heads that turn, the first ones; 0: all */
+    double base;
+} strata_projection;
+enum { STRATA_PROJECTION_B, STRATA_PROJECTION_BIAS, STRATA_PROJECTION_SCALE };
+
 /* Quantize and Dequantize: weights scale and zero (optional) have one element, or the
  * length of dim `axis`, or that divided by `block` in a tensor of the input's rank. */
 typedef struct strata_quantize {
@@ -643,6 +661,7 @@ typedef struct strata_rotary_embedding {
     double base;   /* where no caches are given */
     int32_t interleaved; /* pairs are neighbours; else one of either half */
     int32_t reserved;
+    int64_t turned; /* heads that turn, the first ones; 0: all. The others stay */
 } strata_rotary_embedding;
 enum { STRATA_RNN_LSTM = 0, STRATA_RNN_GRU = 1, STRATA_RNN_TANH = 2, STRATA_RNN_RELU = 3 };
 enum { STRATA_RNN_FORWARD = 0, STRATA_RNN_REVERSE = 1, STRATA_RNN_BIDIRECTIONAL = 2 };

@@ -174,6 +174,72 @@ static int join_layer(struct merging *m, const struct network_siblings *g, int k
     return STRATA_OK;
 }
 
+/* ---- behind the chain ---------------------------------------------------------------
+ */
+
+/* One RotaryEmbedding of all heads that turns those of the first chains. */
+static int join_turns(struct merging *m, const struct network_siblings *g, int input,
+                      int *output, strata_error *err)
+{
+    const struct network_siblings turns = {
+        .layers = g->layers + g->n * g->length, .n = g->n_behind, .length = 1};
+    const struct network_layer *first = member(m, &turns, 0, 0);
+    struct network_layer *layer = &m->net->layers[m->net->n_layers];
+    const int64_t width = m->net->tensors[input].dims[2];
+    strata_rotary_embedding *p = get(m->net, 1, sizeof *p, err);
+    int *ends = get(m->net, (size_t)first->n_inputs + 1, sizeof *ends, err);
+    *layer = *first;
+    layer->name = keep(m->net, network_siblings_name(m->base, &turns, 0, err), err);
+    if (!p || !ends || !layer->name)
+        return STRATA_ENOMEM;
+    *p = *(const strata_rotary_embedding *)first->params;
+    const int64_t head = m->base->tensors[first->inputs[0]].dims[2] / p->heads;
+    p->heads = width / head;
+    for (int i = 0; i < turns.n; i++)
+        p->turned += m->base->tensors[member(m, &turns, i, 0)->inputs[0]].dims[2] / head;
+    *output = add_tensor(m, layer->name, first->outputs[0], 2, width, err);
+    if (*output < 0)
+        return err && err->status ? err->status : STRATA_ENOMEM;
+    memcpy(ends, first->inputs, (size_t)first->n_inputs * sizeof *ends);
+    ends[0] = input;
+    ends[first->n_inputs] = *output;
+    layer->params = p;
+    layer->inputs = ends;
+    layer->outputs = &ends[first->n_inputs];
+    m->net->n_layers++;
+    return STRATA_OK;
+}
+
+/* Both chains' results as halves that a Gated reads, in place of its Activation and its
+ * product. */
+static int add_gated(struct merging *m, const struct network_siblings *g, int axis,
+                     int whole, strata_error *err)
+{
+    struct network_layer *layer = &m->net->layers[m->net->n_layers];
+    const struct network_layer *gate = &m->base->layers[network_behind_layer(g, 0)];
+    const struct network_layer *product = &m->base->layers[network_behind_layer(g, 1)];
+    const strata_activation *f = gate->params;
+    strata_gated *p = get(m->net, 1, sizeof *p, err);
+    int *ends = get(m->net, 2, sizeof *ends, err);
+    if (!p || !ends)
+        return STRATA_ENOMEM;
+    ends[0] = whole;
+    ends[1] = product->outputs[0];
+    *p =
+        (strata_gated){.kind = f->kind, .axis = axis, .alpha = f->alpha, .beta = f->beta};
+    *layer = (struct network_layer){.name = product->name,
+                                    .type = m->base->gated,
+                                    .params = p,
+                                    .inputs = &ends[0],
+                                    .outputs = &ends[1],
+                                    .n_inputs = 1,
+                                    .n_outputs = 1,
+                                    .n_ports = 1,
+                                    .place = product->place};
+    m->net->n_layers++;
+    return STRATA_OK;
+}
+
 /* What the chains end in, as parts of what the one chain ends in. */
 static int add_slice(struct merging *m, const struct network_siblings *g, int axis,
                      int whole, strata_error *err)
@@ -192,7 +258,7 @@ static int add_slice(struct merging *m, const struct network_siblings *g, int ax
     memcpy(name + strlen(of), behind, sizeof behind);
     ends[0] = whole;
     for (int c = 0; c < g->n; c++) {
-        const int part = member(m, g, c, g->length - 1)->outputs[0];
+        const int part = network_siblings_result(m->base, g, c);
         split[c] = m->base->tensors[part].dims[axis];
         ends[1 + c] = part;
     }
@@ -218,6 +284,10 @@ static int join_group(struct merging *m, const struct network_siblings *g,
     int tensor = first->inputs[0], status = STRATA_OK;
     for (int k = 0; k < g->length && status == STRATA_OK; k++)
         status = join_layer(m, g, k, axis, tensor, &tensor, err);
+    if (status == STRATA_OK && g->behind == BEHIND_GATED)
+        return add_gated(m, g, axis, tensor, err);
+    if (status == STRATA_OK && g->behind == BEHIND_TURNED)
+        status = join_turns(m, g, tensor, &tensor, err);
     return status == STRATA_OK ? add_slice(m, g, axis, tensor, err) : status;
 }
 
@@ -230,8 +300,8 @@ static int open_network(struct merging *m, strata_error *err)
     const strata_network *base = m->base;
     size_t layers = base->n_layers, tensors = base->n_tensors;
     for (size_t i = 0; i < m->groups->n; i++) {
-        layers += (size_t)m->groups->list[i].length + 1;
-        tensors += (size_t)m->groups->list[i].length;
+        layers += (size_t)network_siblings_made(&m->groups->list[i]);
+        tensors += (size_t)network_siblings_made(&m->groups->list[i]) - 1;
     }
     strata_network *net = zalloc(1, sizeof *net, "a network", err);
     struct network_merged *merged = zalloc(1, sizeof *merged, "a network", err);
@@ -260,10 +330,12 @@ static void mark(struct merging *m)
     memset(m->group_of, -1, m->base->n_layers * sizeof *m->group_of);
     for (size_t i = 0; i < m->groups->n; i++) {
         const struct network_siblings *g = &m->groups->list[i];
-        m->group_of[network_sibling(g, 0, 0)] = (int)i;
-        for (int c = 0; c < g->n; c++)
-            for (int k = 0; k < g->length; k++)
-                m->dropped[network_sibling(g, c, k)] = true;
+        int first = network_sibling(g, 0, 0);
+        for (int c = 1; c < g->n; c++)
+            first = network_sibling(g, c, 0) < first ? network_sibling(g, c, 0) : first;
+        m->group_of[first] = (int)i;
+        for (int k = 0; k < network_siblings_count(g); k++)
+            m->dropped[g->layers[k]] = true;
     }
 }
 

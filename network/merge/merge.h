@@ -9,8 +9,14 @@
  *   b = Convolution(x), relu(b)   ->   "{a,b}.relu" = relu
  *                                      a.relu, b.relu = Slice along dim 1
  *
- * siblings.c says which layers are siblings, merge.c makes the network where some are
- * one; whether that is worth it is the planner's to say (planner/merge/merge.c).
+ * What reads the siblings' tensors may go with them, before the Slice or in its place:
+ *
+ *   a RotaryEmbedding of each of some, all of one kind   one, of the first heads alone
+ *   an Activation of a, and its product with b           Gated
+ *
+ * siblings.c says which layers are siblings, behind.c what goes with them, merge.c makes
+ * the network where some are one; whether that is worth it is the planner's to say
+ * (planner/merge/merge.c).
  */
 #ifndef NETWORK_MERGE_MERGE_H
 #define NETWORK_MERGE_MERGE_H
@@ -20,15 +26,52 @@
 #define NETWORK_MAX_SIBLINGS 64 /* of a group */
 #define NETWORK_MAX_CHAIN 8     /* layers of a sibling */
 
+/* What goes with the chains, behind them. */
+enum network_behind {
+    BEHIND_NOTHING,
+    BEHIND_TURNED, /* a RotaryEmbedding of each of the first chains */
+    BEHIND_GATED,  /* an Activation of the first of two, and its product with the other */
+    BEHIND_KINDS
+};
+
 /* Chains of layers that are alike. */
 struct network_siblings {
-    int *layers;   /* of chain c the k-th one: layers[c * length + k] */
+    int *layers; /* of chain c the k-th one: layers[c * length + k]; then those behind */
     int n, length; /* chains, 2 at least; layers of each, 1 at least */
+    enum network_behind behind;
+    int n_behind; /* at most n */
 };
 
 static inline int network_sibling(const struct network_siblings *g, int chain, int k)
 {
     return g->layers[chain * g->length + k];
+}
+
+/* All that one chain stands for; and the i-th layer behind the chains. */
+static inline int network_siblings_count(const struct network_siblings *g)
+{
+    return g->n * g->length + g->n_behind;
+}
+
+static inline int network_behind_layer(const struct network_siblings *g, int i)
+{
+    return g->layers[g->n * g->length + i];
+}
+
+/* The tensor that a chain ends in, with what is behind it. */
+static inline int network_siblings_result(const strata_network *net,
+                                          const struct network_siblings *g, int chain)
+{
+    const int last = g->behind == BEHIND_GATED ? network_behind_layer(g, 1)
+                     : chain < g->n_behind     ? network_behind_layer(g, chain)
+                                               : network_sibling(g, chain, g->length - 1);
+    return net->layers[last].outputs[0];
+}
+
+/* Layers that stand for all of them: the one chain, what is behind it, a Slice. */
+static inline int network_siblings_made(const struct network_siblings *g)
+{
+    return g->length + (g->behind == BEHIND_TURNED ? 2 : 1);
 }
 
 struct network_groups {
@@ -39,10 +82,11 @@ struct network_groups {
 /* siblings.c: none where [build] has it that nothing is fused or merged. */
 int network_find_siblings(struct network_groups *out, const strata_network *net,
                           strata_error *err);
-/* Append the group of such first layers and chains of that length; EINVAL says why they
- * cannot be one. */
+/* Append the group of such first layers and chains of that length, with what is behind
+ * them; EINVAL says why they cannot be one. */
 int network_add_siblings(struct network_groups *groups, const strata_network *net,
-                         const int *first, int n, int length, strata_error *err);
+                         const int *first, int n, int length, enum network_behind behind,
+                         strata_error *err);
 void network_free_groups(struct network_groups *groups);
 /* What adds up where a chain's k-th layer is joined with those of others. */
 struct network_joint {
@@ -52,6 +96,21 @@ struct network_joint {
 };
 struct network_joint network_joint_of(const strata_network *net,
                                       const struct network_layer *layer);
+
+/* Whether two layers of a type differ in no attribute but one, which may be NULL. */
+bool network_same_attributes(const struct network_layer *a, const struct network_layer *b,
+                             const strata_attr *but);
+const strata_attr *network_find_attr(const struct network_layer *layer, const char *name);
+
+/* Who reads each tensor: how many, outputs too, and the last one. */
+struct network_reading {
+    const strata_network *net;
+    int *readers, *reader;
+};
+
+/* behind.c: put what goes with a group into it, in whose list there is room for `n` more;
+ * the chains are put in order for it. */
+void network_find_behind(struct network_siblings *g, const struct network_reading *r);
 
 /* name.c: one name of the k-th layers' names: "a/{1x1,3x3,5x5}.relu". Of more than four a
  * count stands for those before the last: "{a,b,c,..7..,k}". The caller's to free. */

@@ -21,8 +21,8 @@ static const struct rule {
     const char *type;
     enum role role;
     const char *count;  /* attribute of the number of results; NULL: none */
-    const char *turned; /* attribute with which weight 0 and its factors have results along
-                           the other of their two dims; NULL: none */
+    const char *turned; /* attribute with which weight 0 and its factors have results
+                           along the other of their two dims; NULL: none */
     int axis;           /* of the output; negative: from the end */
     int weight_axis[3];
     bool may_lack; /* a weight other than the first that some siblings have, others not:
@@ -43,7 +43,7 @@ static const struct rule *rule_of(const struct network_layer *layer)
     return NULL;
 }
 
-static const strata_attr *find_attr(const struct network_layer *layer, const char *name)
+const strata_attr *network_find_attr(const struct network_layer *layer, const char *name)
 {
     for (size_t i = 0; name && i < layer->type->n_attrs; i++)
         if (strcmp(layer->type->attrs[i].name, name) == 0)
@@ -53,7 +53,7 @@ static const strata_attr *find_attr(const struct network_layer *layer, const cha
 
 static bool is_set(const struct network_layer *layer, const char *name)
 {
-    const strata_attr *a = find_attr(layer, name);
+    const strata_attr *a = network_find_attr(layer, name);
     return a && a->type == STRATA_BOOL &&
            *(const int32_t *)((const char *)layer->params + a->offset) != 0;
 }
@@ -62,7 +62,8 @@ struct network_joint network_joint_of(const strata_network *net,
                                       const struct network_layer *layer)
 {
     const struct rule *r = rule_of(layer);
-    struct network_joint j = {.count = find_attr(layer, r->count), .axis = r->axis};
+    struct network_joint j = {.count = network_find_attr(layer, r->count),
+                              .axis = r->axis};
     if (j.axis < 0)
         j.axis += net->tensors[layer->outputs[0]].rank;
     memcpy(j.weight_axis, r->weight_axis, sizeof j.weight_axis);
@@ -102,8 +103,8 @@ static bool same_value(const strata_attr *a, const void *x, const void *y)
     }
 }
 
-static bool same_attributes(const struct network_layer *a, const struct network_layer *b,
-                            const strata_attr *but)
+bool network_same_attributes(const struct network_layer *a, const struct network_layer *b,
+                             const strata_attr *but)
 {
     for (size_t i = 0; i < a->type->n_attrs; i++) {
         const strata_attr *attr = &a->type->attrs[i];
@@ -153,7 +154,8 @@ static bool agree(const strata_network *net, const struct network_layer *a,
     if (a->type != b->type)
         return false;
     const struct network_joint joint = network_joint_of(net, a);
-    return same_attributes(a, b, joint.count) && same_weights(a, b, &joint, rule_of(a)) &&
+    return network_same_attributes(a, b, joint.count) &&
+           same_weights(a, b, &joint, rule_of(a)) &&
            same_but(x->dims, x->rank, y->dims, y->rank, joint.axis) &&
            x->dtype == y->dtype;
 }
@@ -191,9 +193,8 @@ static bool has_joinable_weights(const strata_network *net, const struct network
     for (size_t w = 0; w < l->type->n_weights; w++) {
         const struct network_weight *x = &l->weights[w];
         const int axis = joint.weight_axis[w];
-        if (network_has_weight(l, w) &&
-            (x->dtype != STRATA_FP32 || may_be_integers(x) || x->rank <= axis ||
-             x->dims[axis] != results))
+        if (network_has_weight(l, w) && (x->dtype != STRATA_FP32 || may_be_integers(x) ||
+                                         x->rank <= axis || x->dims[axis] != results))
             return false;
     }
     return true;
@@ -240,16 +241,12 @@ static bool can_follow(const strata_network *net, const struct network_layer *l,
 /* ---- chains -------------------------------------------------------------------------
  */
 
-/* Who reads each tensor. */
-struct reading {
-    const strata_network *net;
-    int *readers, *reader; /* how many, outputs too, and the last one */
-};
-
-static int read_all(struct reading *r, const strata_network *net, strata_error *err)
+static int read_all(struct network_reading *r, const strata_network *net,
+                    strata_error *err)
 {
-    *r = (struct reading){net, zalloc(net->n_tensors, sizeof(int), "siblings", err),
-                          zalloc(net->n_tensors, sizeof(int), "siblings", err)};
+    *r = (struct network_reading){net,
+                                  zalloc(net->n_tensors, sizeof(int), "siblings", err),
+                                  zalloc(net->n_tensors, sizeof(int), "siblings", err)};
     if (!r->readers || !r->reader)
         return STRATA_ENOMEM;
     for (size_t i = 0; i < net->n_layers; i++)
@@ -262,14 +259,14 @@ static int read_all(struct reading *r, const strata_network *net, strata_error *
     return STRATA_OK;
 }
 
-static void free_reading(struct reading *r)
+static void free_reading(struct network_reading *r)
 {
     free(r->readers);
     free(r->reader);
 }
 
 /* The layers from a first one on that only it is read by; how many. */
-static int follow(int out[NETWORK_MAX_CHAIN], const struct reading *r, int first)
+static int follow(int out[NETWORK_MAX_CHAIN], const struct network_reading *r, int first)
 {
     const struct network_layer *layers = r->net->layers;
     const int axis = network_joint_of(r->net, &layers[first]).axis;
@@ -313,7 +310,8 @@ static int append(struct network_groups *groups, int *layers, int n, int length,
     int status =
         grow(&groups->list, &groups->capacity, groups->n, sizeof *groups->list, err);
     if (status == STRATA_OK)
-        groups->list[groups->n++] = (struct network_siblings){layers, n, length};
+        groups->list[groups->n++] =
+            (struct network_siblings){.layers = layers, .n = n, .length = length};
     else
         free(layers);
     return status;
@@ -359,24 +357,27 @@ static void free_heads(struct heads *h)
 enum { MOST_LOOKED = 4 * NETWORK_MAX_SIBLINGS };
 
 /* The chains of first layers, as far as they go together, as a group. */
-static int make_group(struct network_groups *out, const struct reading *r,
+static int make_group(struct network_groups *out, const struct network_reading *r,
                       const int *first, int n, int length, strata_error *err)
 {
     int chain[NETWORK_MAX_CHAIN];
-    int *all = zalloc((size_t)n, (size_t)length * sizeof *all, "siblings", err);
+    int *all = zalloc((size_t)n, (size_t)(length + 1) * sizeof *all, "siblings", err);
     if (!all)
         return STRATA_ENOMEM;
     for (int c = 0; c < n; c++) {
         follow(chain, r, first[c]);
         memcpy(all + c * length, chain, (size_t)length * sizeof *all);
     }
-    return append(out, all, n, length, err);
+    int status = append(out, all, n, length, err);
+    if (status == STRATA_OK)
+        network_find_behind(&out->list[out->n - 1], r);
+    return status;
 }
 
 /* A layer and those behind it that no group has: whose whole chains are alike, or else as
  * far as all are. */
-static int gather(struct network_groups *out, const struct reading *r, struct heads *h,
-                  int first, bool whole, strata_error *err)
+static int gather(struct network_groups *out, const struct network_reading *r,
+                  struct heads *h, int first, bool whole, strata_error *err)
 {
     int mine[NETWORK_MAX_CHAIN], other[NETWORK_MAX_CHAIN], all[NETWORK_MAX_SIBLINGS];
     const int most = follow(mine, r, first);
@@ -408,7 +409,7 @@ static int by_first(const void *a, const void *b)
 int network_find_siblings(struct network_groups *out, const strata_network *net,
                           strata_error *err)
 {
-    struct reading r = {0};
+    struct network_reading r = {0};
     struct heads h = {0};
     *out = (struct network_groups){0};
     if (!net->build.fusion || !net->build.merge)
@@ -437,8 +438,8 @@ static int refuse(const strata_network *net, int layer, const char *why,
 }
 
 /* Put the chain of a first layer behind the others, if it is like the first of them. */
-static int put_chain(int *all, int n, const struct reading *r, int first, int length,
-                     strata_error *err)
+static int put_chain(int *all, int n, const struct network_reading *r, int first,
+                     int length, strata_error *err)
 {
     const struct network_layer *l = &r->net->layers[first];
     int chain[NETWORK_MAX_CHAIN];
@@ -465,23 +466,45 @@ static bool is_taken(const struct network_groups *groups, int layer)
     return false;
 }
 
-int network_add_siblings(struct network_groups *groups, const strata_network *net,
-                         const int *first, int n, int length, strata_error *err)
+/* Whether what is behind a new group is what it shall be. */
+static int check_behind(struct network_siblings *g, const struct network_reading *r,
+                        enum network_behind behind, strata_error *err)
 {
-    struct reading r = {0};
+    if (behind == BEHIND_NOTHING)
+        return STRATA_OK;
+    network_find_behind(g, r);
+    return g->behind == behind ? STRATA_OK
+                               : refuse(r->net, g->layers[0],
+                                        "what is behind them is something else", err);
+}
+
+int network_add_siblings(struct network_groups *groups, const strata_network *net,
+                         const int *first, int n, int length, enum network_behind behind,
+                         strata_error *err)
+{
+    struct network_reading r = {0};
     if (n < 2 || n > NETWORK_MAX_SIBLINGS || length < 1 || length > NETWORK_MAX_CHAIN)
         return error_set(err, STRATA_EINVAL,
                          "%d chains of %d layers; 2 to %d of 1 to %d can be one", n,
                          length, NETWORK_MAX_SIBLINGS, NETWORK_MAX_CHAIN);
-    int *all = zalloc((size_t)n, (size_t)length * sizeof *all, "siblings", err);
-    int status = all ? read_all(&r, net, err) : STRATA_ENOMEM;
+    struct network_siblings g = {
+        .layers = zalloc((size_t)n, (size_t)(length + 1) * sizeof(int), "siblings", err),
+        .n = n,
+        .length = length};
+    int status = g.layers ? read_all(&r, net, err) : STRATA_ENOMEM;
     for (int c = 0; c < n && status == STRATA_OK; c++)
         status = is_taken(groups, first[c])
                      ? refuse(net, first[c], "it is one with others already", err)
-                     : put_chain(all, c, &r, first[c], length, err);
+                     : put_chain(g.layers, c, &r, first[c], length, err);
+    if (status == STRATA_OK)
+        status = check_behind(&g, &r, behind, err);
+    if (status == STRATA_OK)
+        status =
+            grow(&groups->list, &groups->capacity, groups->n, sizeof *groups->list, err);
     free_reading(&r);
     if (status == STRATA_OK)
-        return append(groups, all, n, length, err);
-    free(all);
+        groups->list[groups->n++] = g;
+    else
+        free(g.layers);
     return status;
 }

@@ -331,6 +331,8 @@ int planner_make_nodes(struct planner *planner, strata_error *err)
         status = planner_make_quantized(planner, err);
     if (status == STRATA_OK && net->build.fusion)
         status = planner_make_reductions(planner, err);
+    if (status == STRATA_OK && net->build.fusion)
+        status = planner_make_projections(planner, err);
     return status == STRATA_OK && net->build.fusion ? planner_make_groups(planner, err)
                                                     : status;
 }

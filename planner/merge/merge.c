@@ -48,7 +48,8 @@ static void put_tensor(struct bill *b, int tensor)
     b->tensors[tensor] = b->group;
 }
 
-/* What a node costs, and the conversions of what it reads and writes. */
+/* What a node costs, and the conversions of what it reads and writes; the same of who
+ * computes it, where that is another. */
 static void put_node(struct bill *b, int node)
 {
     const struct planner *planner = b->planner;
@@ -56,6 +57,10 @@ static void put_node(struct bill *b, int node)
     if (b->nodes[node] == b->group)
         return;
     b->nodes[node] = b->group;
+    const struct planner_candidate *c =
+        planner_chosen(planner, planner->plan, (size_t)node);
+    if (c->kind == CANDIDATE_ABSORBED && c->grouped)
+        put_node(b, planner->nodes[node].previous);
     b->sum += plan_chosen(&planner->model->problem, planner->plan->choices,
                           (int)planner->network->n_inputs + node)
                   ->cost;
@@ -63,6 +68,14 @@ static void put_node(struct bill *b, int node)
         put_tensor(b, l->inputs[i]);
     for (int i = 0; i < l->n_outputs; i++)
         put_tensor(b, l->outputs[i]);
+}
+
+/* Who makes a tensor may compute who reads it. */
+static void put_producer(struct bill *b, int tensor)
+{
+    const int producer = b->planner->network->tensors[tensor].producer;
+    if (producer >= 0)
+        put_node(b, producer);
 }
 
 /* A network output that lies in the joined tensor as it is gets a copy, which no problem
@@ -158,13 +171,15 @@ static void price(struct planner_verdict *v, struct pricing *p,
                          *net = p->merged.planner->network;
     p->apart.group = p->merged.group = group;
     p->apart.sum = p->merged.sum = 0;
-    for (int k = 0; k < g->n * g->length; k++)
+    for (int k = 0; k < network_siblings_count(g); k++)
         put_node(&p->apart, g->layers[k]);
-    const int last = base->layers[network_sibling(g, 0, g->length - 1)].outputs[0];
-    for (int k = 0; k <= g->length; k++) /* the joined chain, and the Slice behind it */
+    const int last = network_siblings_result(base, g, 0);
+    for (int k = 0; k < network_siblings_made(g); k++)
         put_node(&p->merged, net->tensors[last].producer - k);
-    for (int c = 0; c < g->n; c++) {
-        const int result = base->layers[network_sibling(g, c, g->length - 1)].outputs[0];
+    put_producer(&p->apart, base->layers[g->layers[0]].inputs[0]);
+    put_producer(&p->merged, base->layers[g->layers[0]].inputs[0]);
+    for (int c = 0; c < (g->behind == BEHIND_GATED ? 1 : g->n); c++) {
+        const int result = network_siblings_result(base, g, c);
         put_readers(p, result);
         p->apart.sum += copy_of(p->apart.planner, result);
         p->merged.sum += copy_of(p->merged.planner, result);
@@ -183,7 +198,7 @@ static int price_all(struct planner_merges *m, const struct planner *apart,
     if (status == STRATA_OK)
         status = list_readings(&p, apart->network, err);
     for (size_t i = 0; i < m->groups.n && status == STRATA_OK; i++)
-        for (int k = 0; k < m->groups.list[i].n * m->groups.list[i].length; k++)
+        for (int k = 0; k < network_siblings_count(&m->groups.list[i]); k++)
             p.stays[m->groups.list[i].layers[k]] = false;
     for (size_t i = 0; i < m->groups.n && status == STRATA_OK; i++)
         price(&m->verdicts[i], &p, &m->groups.list[i], (int)i + 1);
@@ -205,7 +220,8 @@ static int choose(struct network_groups *out, const struct planner_merges *m,
         for (int c = 0; c < g->n; c++)
             first[c] = network_sibling(g, c, 0);
         if (m->verdicts[i].done)
-            status = network_add_siblings(out, net, first, g->n, g->length, err);
+            status =
+                network_add_siblings(out, net, first, g->n, g->length, g->behind, err);
     }
     return status;
 }

@@ -44,6 +44,9 @@ char *planner_merge_text(const struct planner_verdict *v)
 /* ---- writing ------------------------------------------------------------------------
  */
 
+static const char *const behinds[BEHIND_KINDS] = {
+    [BEHIND_TURNED] = "turned", [BEHIND_GATED] = "gated"};
+
 static json_t *group_json(const strata_network *net, const struct network_siblings *g,
                           const struct planner_verdict *v)
 {
@@ -55,6 +58,8 @@ static json_t *group_json(const strata_network *net, const struct network_siblin
     json_t *j = json_pack("{s:o, s:i, s:b, s:I, s:I, s:s?}", "layers", layers, "length",
                           g->length, "done", v->done, "apart", (json_int_t)v->apart,
                           "merged", (json_int_t)v->merged, "text", text);
+    if (g->behind != BEHIND_NOTHING)
+        j = json_put(j, "behind", json_string(behinds[g->behind]));
     if (v->why)
         j = json_put(j, "why", json_string(v->why));
     free(text);
@@ -74,9 +79,20 @@ json_t *planner_merges_json(const struct planner *planner)
 /* ---- reading ------------------------------------------------------------------------
  */
 
+static int read_behind(enum network_behind *out, const char *name, strata_error *err)
+{
+    *out = BEHIND_NOTHING;
+    for (int k = BEHIND_NOTHING + 1; name && k < BEHIND_KINDS; k++)
+        if (strcmp(name, behinds[k]) == 0)
+            *out = (enum network_behind)k;
+    return name && *out == BEHIND_NOTHING
+               ? error_set(err, STRATA_EPARSE, "'%s' behind layers is not known", name)
+               : STRATA_OK;
+}
+
 static int read_layers(struct network_groups *out, const json_t *layers, int length,
-                       const strata_network *net, const struct names *names,
-                       strata_error *err)
+                       enum network_behind behind, const strata_network *net,
+                       const struct names *names, strata_error *err)
 {
     int first[NETWORK_MAX_SIBLINGS];
     const size_t n = json_array_size(layers);
@@ -90,7 +106,7 @@ static int read_layers(struct network_groups *out, const json_t *layers, int len
             return error_set(err, STRATA_EPARSE, "there is no layer '%s'",
                              name ? name : "");
     }
-    return network_add_siblings(out, net, first, (int)n, length, err);
+    return network_add_siblings(out, net, first, (int)n, length, behind, err);
 }
 
 static int read_group(struct planner_merges *m, const json_t *j,
@@ -102,15 +118,18 @@ static int read_group(struct planner_merges *m, const json_t *j,
     strata_error refused = {0};
     json_t *layers;
     json_int_t apart, merged;
-    const char *why = NULL;
+    const char *why = NULL, *name = NULL;
+    enum network_behind behind;
     int length, done;
-    if (json_unpack_ex((json_t *)j, &wrong, 0, "{s:o, s:i, s:b, s:I, s:I, s?:s}",
+    if (json_unpack_ex((json_t *)j, &wrong, 0, "{s:o, s:i, s:b, s:I, s:I, s?:s, s?:s}",
                        "layers", &layers, "length", &length, "done", &done, "apart",
-                       &apart, "merged", &merged, "why", &why) != 0)
+                       &apart, "merged", &merged, "behind", &name, "why", &why) != 0)
         return error_set(err, STRATA_EPARSE, "%s", wrong.text);
+    if (read_behind(&behind, name, err) != STRATA_OK)
+        return STRATA_EPARSE;
     if (apart < 0 || apart >= PLAN_INFINITE || merged < 0 || merged >= PLAN_INFINITE)
         return error_set(err, STRATA_EPARSE, "a cost is out of range");
-    int status = read_layers(&m->groups, layers, length, net, names, &refused);
+    int status = read_layers(&m->groups, layers, length, behind, net, names, &refused);
     if (status != STRATA_OK) /* what the file says is wrong, not what was asked for */
         return error_set(err, status == STRATA_ENOMEM ? status : STRATA_EPARSE, "%s",
                          refused.message);

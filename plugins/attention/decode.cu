@@ -94,7 +94,8 @@ static __device__ inline void append(const decode_job &job,
     }
 }
 
-/* Block (split, tile): every splits-th 16 keys of each warp. */
+/* Block (split, tile): every splits-th 16 keys of each warp, by as many blocks as there
+ * are keys for: a cache that is not full needs fewer. */
 template <typename T, int Dim, bool Odd>
 static __global__ void __launch_bounds__(WARPS * 32, 1)
     decode_kernel(const __grid_constant__ decode_job job)
@@ -104,27 +105,30 @@ static __global__ void __launch_bounds__(WARPS * 32, 1)
     __shared__ int64_t offset[TILE];
     part *const warps = (part *)shared;
     const struct attention_plan &p = job.a.plan;
-    const int split = (int)blockIdx.x, splits = (int)gridDim.x, warp = threadIdx.x / 32;
+    const int split = (int)blockIdx.x, warp = threadIdx.x / 32;
     const int32_t tile = (int32_t)blockIdx.y % job.row_tiles,
                   head = (int32_t)blockIdx.y / job.row_tiles;
     const int32_t first = tile * TILE, rows = min(TILE, job.rows - first);
-    wait_for_previous();
     launch_next();
+    wait_for_previous();
     decode_warp<T, Dim, Odd> w(job, head / (int32_t)p.kv_heads,
                                head % (int32_t)p.kv_heads, first);
     int64_t low, high, ignored;
     attention_bounds(&p, &w.reach, w.query_of(first), &low, &ignored);
     attention_bounds(&p, &w.reach, w.query_of(first + rows - 1), &ignored, &high);
     const int32_t from = (int32_t)(low / STEP * STEP);
-    w.walk(from + (split * WARPS + warp) * STEP, (int32_t)min(high, w.reach.keys),
-           splits * WARPS * STEP);
+    const int32_t last = (int32_t)min(high, w.reach.keys), each = WARPS * STEP;
+    const int splits = max(1, min((int)gridDim.x, (last - from + each - 1) / each));
+    if (split >= splits)
+        return;
+    w.walk(from + (split * WARPS + warp) * STEP, last, splits * each);
     w.store(warps + warp, rows);
     if ((int)threadIdx.x < rows)
         offset[threadIdx.x] = w.batch * p.y.batch +
                               w.head_of(first + (int32_t)threadIdx.x) * p.y.head +
                               w.query_of(first + (int32_t)threadIdx.x) * p.y.row;
     __syncthreads();
-    part *const parts = (part *)job.found + (size_t)blockIdx.y * splits;
+    part *const parts = (part *)job.found + (size_t)blockIdx.y * gridDim.x;
     for (int i = threadIdx.x; i < rows * Dim; i += WARPS * 32) {
         const int row = i / Dim, d = i % Dim;
         const decode_merged all = merge<false>(warps, WARPS, row, d);

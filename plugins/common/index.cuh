@@ -24,8 +24,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     index_rows_kernel(W *to, const W *from, divisor by, uint32_t count, int64_t first,
                       const __grid_constant__ S source)
 {
-    wait_for_previous();
     launch_next();
+    wait_for_previous();
     const uint32_t start = blockIdx.x * (uint32_t)(CUDA_BLOCK * FLIGHT) + threadIdx.x;
     int64_t row[FLIGHT];
     W word[FLIGHT];

@@ -182,8 +182,8 @@ template <typename Body>
 static __global__ void __launch_bounds__(CUDA_BLOCK, 4)
     point_flat_kernel(Body body, int64_t size)
 {
-    wait_for_previous();
     launch_next();
+    wait_for_previous();
     const int N = Body::N, step = CUDA_BLOCK * N;
     const int64_t begin = (int64_t)blockIdx.x * (step * POINT_PACKS);
     const int64_t i = begin + threadIdx.x * N;
@@ -211,8 +211,8 @@ template <typename Body>
 static __global__ void __launch_bounds__(CUDA_BLOCK)
     point_walk_kernel(Body body, walk<Body::K> w)
 {
-    wait_for_previous();
     launch_next();
+    wait_for_previous();
     const int N = Body::N, K = Body::K;
     const int64_t step = (int64_t)gridDim.x * CUDA_BLOCK * N;
     for (int64_t i = ((int64_t)blockIdx.x * CUDA_BLOCK + threadIdx.x) * N; i < w.size;

@@ -23,8 +23,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     convert_kernel(pack<To, N> *to, const pack<From, N> *from, divisor by, uint32_t count,
                    int64_t first, table_row source)
 {
-    wait_for_previous();
     launch_next();
+    wait_for_previous();
     const uint32_t i = blockIdx.x * CUDA_BLOCK + threadIdx.x;
     if (i >= count)
         return;

@@ -62,9 +62,7 @@ static __device__ inline void finish_panel(const few_job &g, const matrix_offset
             sum += part[s][i];
         total[i] = sum;
     }
-    if (g.split == 1)
-        __syncthreads();
-    if (!add_ranks<Count>(total, g.split))
+    if (!add_ranks(total, g.split, Count))
         return;
     for (int i = threadIdx.x; i < Count; i += THREADS) {
         const int64_t m = row + i % Rows, n = panel * FEW_COLUMNS + i / Rows;

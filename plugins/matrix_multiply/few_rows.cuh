@@ -26,17 +26,25 @@ static __device__ inline uint4 read_once(const void *from)
     return v;
 }
 
-/* Sums of the block, [Count] in shared memory, to those of the cluster in its first. */
-template <int Count>
-static __device__ inline bool add_ranks(float *own, int split)
+/* Asks the L2 cache for a line. */
+static __device__ inline void prefetch_line(const void *at)
 {
-#if __CUDA_ARCH__ >= 900
-    if (split == 1)
+    asm volatile("prefetch.global.L2 [%0];\n" ::"l"(__cvta_generic_to_global(at)));
+}
+
+/* Sums of the block, [count] in shared memory, to those of the cluster in its first. The
+ * block's threads see them then. */
+static __device__ inline bool add_ranks(float *own, int split, int count)
+{
+    if (split == 1) {
+        __syncthreads();
         return true;
+    }
+#if __CUDA_ARCH__ >= 900
     auto cluster = cooperative_groups::this_cluster();
     const bool first = cluster.block_rank() == 0;
     cluster.sync();
-    for (int i = threadIdx.x; i < Count && first; i += THREADS) {
+    for (int i = threadIdx.x; i < count && first; i += THREADS) {
         float sum = own[i];
         for (int rank = 1; rank < split; rank++)
             sum += cluster.map_shared_rank(own, rank)[i];

@@ -1,127 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of up to 16 rows, bound by reading B once. B lies as rows of K, one a column
- * of Y; a block reads a few of them, 16 bytes a thread, along the whole depth or, where
- * that makes too few blocks, a part of it: the blocks of a cluster then add their sums in
- * the order of their rank.
- *   gemv      FP32 arithmetic, the sums of a thread over its part of k
- *   gemv_mma  tensor cores, 16 rows of B by 8 or 16 of A. A thread's 16 bytes are 8
- *             neighbouring k of one row; as A and B permute k alike, these are the
- *             operands of two products as they come.
+ * Products of up to 16 rows, bound by reading B once.
+ *   gemv      FP32 arithmetic (gemv.cuh)
+ *   gemv_mma  tensor cores, 16 rows of B by 8 or 16 of A. B lies as rows of K; a thread's
+ *             16 bytes are 8 neighbouring k of one row; as A and B permute k alike, these
+ *             are the operands of two products as they come. A block has 16 columns of Y
+ *             along the whole depth, or the blocks of a cluster share it.
  * The first of B is asked for before the kernel waits for the one before it, where B is
  * constant.
  */
-#include "plugins/matrix_multiply/few_rows.cuh"
-#include "plugins/matrix_multiply/pack.h"
+#include "plugins/matrix_multiply/gemv.cuh"
 
 #define MMA_COLUMNS 16 /* of Y a block */
 #define MMA_DEPTH 64   /* of k a warp at a time */
-
-struct gemv_job {
-    matrix_job j;
-    int32_t split;  /* blocks that share the depth: a cluster in z */
-    int32_t groups; /* of A's rows */
-};
-
-/* ---- FP32 arithmetic ------------------------------------------------------------- */
-
-template <typename T, int N, int Columns>
-static __device__ inline void
-read_b(pack<T, N> (&w)[Columns], const T *const (&b)[Columns], int64_t k, int64_t depth)
-{
-#pragma unroll
-    for (int c = 0; c < Columns; c++)
-        if (k < depth) {
-            union {
-                uint4 word;
-                pack<T, N> x;
-            } u = {read_once(b[c] + k)};
-            w[c] = u.x;
-        }
-}
-
-template <int Columns, int Rows>
-static __device__ inline void add_lanes(float (&sum)[Columns][Rows])
-{
-#pragma unroll
-    for (int c = 0; c < Columns; c++)
-#pragma unroll
-        for (int r = 0; r < Rows; r++)
-#pragma unroll
-            for (int lane = 16; lane > 0; lane /= 2)
-                sum[c][r] += __shfl_xor_sync(0xffffffffu, sum[c][r], lane);
-}
-
-/* Columns and rows past the end are the last ones again, so that no load depends on a
- * condition. */
-template <typename T, int Columns, int Rows>
-static __global__ void __launch_bounds__(THREADS)
-    gemv_kernel(const __grid_constant__ gemv_job g)
-{
-    const int N = 16 / sizeof(T);
-    __shared__ float part[WARPS][Columns * Rows], total[Columns * Rows];
-    const matrix_job &j = g.j;
-    const matrix &x = j.p.at[PRODUCT_A];
-    const matrix_offsets o = offsets_of(j.p, blockIdx.y);
-    const int64_t first = (int64_t)(blockIdx.x / g.groups) * Columns;
-    const int64_t row = (int64_t)(blockIdx.x % g.groups) * Rows;
-    const int64_t step = (int64_t)g.split * THREADS * N;
-    const T *a[Rows], *b[Columns];
-    float sum[Columns][Rows] = {};
-    pack<T, N> w[Columns];
-#pragma unroll
-    for (int c = 0; c < Columns; c++)
-        b[c] = (const T *)j.b + o.at[PRODUCT_B] +
-               min(first + c, j.p.n - 1) * j.p.at[PRODUCT_B].column;
-#pragma unroll
-    for (int r = 0; r < Rows; r++)
-        a[r] = (const T *)j.a + o.at[PRODUCT_A] + min(row + r, j.p.m - 1) * x.row;
-    int64_t k = ((int64_t)blockIdx.z * THREADS + threadIdx.x) * N;
-    if (j.constant_b)
-        read_b<T, N, Columns>(w, b, k, j.p.k);
-    wait_for_previous();
-    if (!j.constant_b)
-        read_b<T, N, Columns>(w, b, k, j.p.k);
-    for (; k < j.p.k; k += step) {
-        pack<T, N> v[Rows], next[Columns];
-#pragma unroll
-        for (int r = 0; r < Rows; r++)
-            v[r] = *(const pack<T, N> *)(a[r] + k);
-        read_b<T, N, Columns>(next, b, k + step, j.p.k);
-#pragma unroll
-        for (int i = 0; i < N; i++)
-#pragma unroll
-            for (int c = 0; c < Columns; c++)
-#pragma unroll
-                for (int r = 0; r < Rows; r++)
-                    sum[c][r] += to_float(w[c].v[i]) * to_float(v[r].v[i]);
-#pragma unroll
-        for (int c = 0; c < Columns; c++)
-            w[c] = next[c];
-    }
-    launch_next();
-    add_lanes(sum);
-    if (threadIdx.x % 32 == 0)
-#pragma unroll
-        for (int c = 0; c < Columns; c++)
-#pragma unroll
-            for (int r = 0; r < Rows; r++)
-                part[threadIdx.x / 32][c * Rows + r] = sum[c][r];
-    __syncthreads();
-    if (threadIdx.x < Columns * Rows) {
-        float all = 0;
-        for (int i = 0; i < WARPS; i++)
-            all += part[i][threadIdx.x];
-        total[threadIdx.x] = all;
-    }
-    if (g.split == 1)
-        __syncthreads();
-    if (!add_ranks<Columns * Rows>(total, g.split) || threadIdx.x >= Columns * Rows)
-        return;
-    const int64_t m = row + threadIdx.x % Rows, n = first + threadIdx.x / Rows;
-    if (m < j.p.m && n < j.p.n)
-        store_sum<T>(j, o, m, n, total[threadIdx.x]);
-}
 
 /* ---- tensor cores ---------------------------------------------------------------- */
 
@@ -208,9 +99,7 @@ static __global__ void __launch_bounds__(THREADS)
             all += part[s][i];
         total[i] = all;
     }
-    if (g.split == 1)
-        __syncthreads();
-    if (!add_ranks<Count>(total, g.split))
+    if (!add_ranks(total, g.split, Count))
         return;
     for (int i = threadIdx.x; i < Count; i += THREADS)
         if (i % Rows < j.p.m && first + i / Rows < j.p.n)
@@ -221,22 +110,7 @@ static __global__ void __launch_bounds__(THREADS)
 
 int gemv_accept(const strata_node *n)
 {
-    const strata_matrix_multiply *params = (const strata_matrix_multiply *)n->params;
-    const matrix_product p =
-        matrix_product_of(params, n->n_in, n->in, n->weight, &n->out[0], NULL);
-    const matrix &a = p.at[PRODUCT_A], &b = p.at[PRODUCT_B];
-    const int whole = n->in[MATRIX_A].dtype == STRATA_FP32 ? 4 : 8;
-    const bool constant = matrix_is_constant(n->n_in, n->in);
-    if (p.m > MOST_ROWS)
-        return refuse(n, "it multiplies up to 16 rows");
-    if (p.k == 0 || p.k % whole != 0 || a.column != 1 ||
-        !is_aligned(p, a, p.m > 1 ? a.row : 0, whole))
-        return refuse(n, "rows of A are not whole pieces of 16 bytes");
-    if (!constant && (b.row != 1 || !is_aligned(p, b, p.n > 1 ? b.column : 0, whole)))
-        return refuse(n, "B lies as columns: with transpose_b it would be read in rows");
-    if (p.batches > 65535 || p.n > INT32_MAX)
-        return refuse(n, "a grid has at most 65535 products and 2^31 - 1 columns");
-    return STRATA_OK;
+    return gemv_takes(n);
 }
 
 int gemv_mma_accept(const strata_node *n)
@@ -248,24 +122,7 @@ int gemv_mma_accept(const strata_node *n)
 
 int gemv_setup(const strata_node *n, void *state)
 {
-    gemv_state *s = (gemv_state *)state;
-    void *packed = NULL;
-    const int status = matrix_is_constant(n->n_in, n->in)
-                           ? matrix_weight_pack(n, 0, &packed)
-                           : (int)STRATA_OK;
-    s->weight = packed;
-    s->overlaps = n->sm >= 90;
-    if (status != STRATA_OK)
-        return status;
-    return few_rows_device(n, &s->multiprocessors);
-}
-
-static int enqueue(const strata_run *r, const gemv_job &g, int64_t blocks,
-                   const void *kernel)
-{
-    const gemv_state *s = (const gemv_state *)r->state;
-    const dim3 grid((unsigned)blocks, (unsigned)g.j.p.batches, (unsigned)g.split);
-    return few_rows_launch(r, &g, grid, s->overlaps, kernel, "gemv");
+    return gemv_prepare(n, (gemv_state *)state);
 }
 
 template <typename T, int Columns, int Rows>
@@ -274,11 +131,8 @@ static int launch_gemv(const strata_run *r)
     const gemv_state *s = (const gemv_state *)r->state;
     gemv_job g = {};
     g.j = matrix_job_of(r, s->weight);
-    g.groups = (int32_t)((g.j.p.m + Rows - 1) / Rows);
-    const int64_t blocks = (g.j.p.n + Columns - 1) / Columns * g.groups;
-    g.split = few_rows_split(s->multiprocessors, s->overlaps, blocks * g.j.p.batches,
-                             g.j.p.k, THREADS * 16 / sizeof(T));
-    return enqueue(r, g, blocks, (const void *)gemv_kernel<T, Columns, Rows>);
+    return gemv_launch<gemv_shape<T, Columns, Rows>>(r, g, s->multiprocessors,
+                                                     s->overlaps, "gemv");
 }
 
 template <typename T>
@@ -315,7 +169,9 @@ static int launch_mma(const strata_run *r)
     const int64_t blocks = (g.j.p.n + MMA_COLUMNS - 1) / MMA_COLUMNS;
     g.split = few_rows_split(s->multiprocessors, s->overlaps, blocks * g.j.p.batches,
                              g.j.p.k, 2 * WARPS * MMA_DEPTH);
-    return enqueue(r, g, blocks, (const void *)gemv_mma_kernel<T, Tiles>);
+    const dim3 grid((unsigned)blocks, (unsigned)g.j.p.batches, (unsigned)g.split);
+    return few_rows_launch(r, &g, grid, s->overlaps,
+                           (const void *)gemv_mma_kernel<T, Tiles>, "gemv_mma");
 }
 
 int gemv_mma_run(const strata_run *r)

@@ -117,8 +117,8 @@ static __device__ inline float warp_sum(float x)
 template <typename T, int N, int P>
 static __global__ void __launch_bounds__(CUDA_BLOCK) warp_kernel(norm_job job)
 {
-    wait_for_previous();
     launch_next();
+    wait_for_previous();
     const int R = NORM_WARP_ROWS;
     const int32_t lane = (int32_t)threadIdx.x % 32, cols = (int32_t)job.cols;
     const int64_t first =
@@ -186,8 +186,8 @@ template <typename T, int N, int P, bool Cluster>
 static __global__ void __launch_bounds__(NORM_ROW_THREADS)
     block_kernel(norm_job job, int64_t span, uint32_t blocks)
 {
-    wait_for_previous();
     launch_next();
+    wait_for_previous();
     __shared__ float warps[2][NORM_ROW_THREADS / 32], mine[2];
     const int64_t row = Cluster ? blockIdx.x / blocks : blockIdx.x;
     const int64_t first = Cluster ? blockIdx.x % blocks * span : 0;

@@ -26,8 +26,8 @@ template <typename T, bool Residual>
 static __global__ void __launch_bounds__(CUDA_BLOCK, (Residual ? 2 : 3))
     short_kernel(const __grid_constant__ norm_job job, int lanes)
 {
-    wait_for_previous();
     launch_next();
+    wait_for_previous();
     const int N = 16 / (int)sizeof(T), R = SHORT_ROWS;
     const int column = (int)threadIdx.x % lanes * N, teams = CUDA_BLOCK / lanes;
     const bool live = column < job.cols;

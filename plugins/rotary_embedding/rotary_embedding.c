@@ -12,6 +12,7 @@
 #endif
 
 #include "plugins/common/dense.h"
+#include "plugins/common/dtype.h"
 #include "plugins/common/element.h"
 
 #define PARALLEL (1 << 15) /* elements below which threads do not pay */
@@ -35,6 +36,9 @@ static int check_x(const strata_node *n)
         return STRATA_FAIL(n, STRATA_EINVAL,
                            "%lld elements turn; an even part of heads of %lld can",
                            (long long)turned, (long long)dim);
+    if (p->turned > rotary_heads(p, x))
+        return STRATA_FAIL(n, STRATA_EINVAL, "%lld heads turn, of %lld",
+                           (long long)p->turned, (long long)rotary_heads(p, x));
     return STRATA_OK;
 }
 
@@ -169,6 +173,15 @@ TURN(float)
 TURN(double)
 #undef TURN
 
+static void keep_head(const struct rotary_plan *r, const strata_run *run, int64_t to,
+                      int64_t from)
+{
+    const strata_tensor *x = &run->in[ROTARY_X], *y = &run->out[0];
+    const size_t size = dtype_size(x->dtype);
+    memmove((char *)y->data + (size_t)to * size, (char *)x->data + (size_t)from * size,
+            (size_t)r->dim * size);
+}
+
 /* A head of FP16 or BF16 goes through FP32, at `row`. */
 static void turn_head(const struct rotary_plan *r, const strata_run *run,
                       const double *angle, int64_t to, int64_t from, float *row)
@@ -233,10 +246,14 @@ static int rotary_run(const strata_run *run)
         const int64_t b = t / r.length, i = t % r.length;
         double *angle = frequency + share * (rotary_thread() + 1);
         find_angles(&r, frequency, b, i, angle);
-        for (int64_t h = 0; h < r.heads; h++)
-            turn_head(&r, run, angle, b * r.y_batch + h * r.y_head + i * r.y_row,
-                      b * r.x_batch + h * r.x_head + i * r.x_row,
-                      (float *)(void *)(angle + r.dim));
+        for (int64_t h = 0; h < r.heads; h++) {
+            const int64_t to = b * r.y_batch + h * r.y_head + i * r.y_row;
+            const int64_t from = b * r.x_batch + h * r.x_head + i * r.x_row;
+            if (h < r.turned)
+                turn_head(&r, run, angle, to, from, (float *)(void *)(angle + r.dim));
+            else
+                keep_head(&r, run, to, from);
+        }
     }
     return STRATA_OK;
 }
@@ -280,15 +297,17 @@ static int reference_run(const strata_node *n, const void *const *in,
     const strata_rotary_embedding *p = n->params;
     const strata_tensor *t = &n->in[ROTARY_X];
     const int64_t dim = rotary_dim(p, t), half = (p->dims ? p->dims : dim) / 2;
-    const int64_t heads = p->heads ? p->heads : t->dims[1], length = t->dims[t->rank - 2];
+    const int64_t heads = rotary_heads(p, t), length = t->dims[t->rank - 2];
     const double *x = in[ROTARY_X];
     double *y = out[0];
     for (int64_t at = 0; at < dense_count(t); at += dim) {
         const int64_t row = at / dim;
         const int64_t i = p->heads ? row / heads % length : row % length;
-        for (int64_t d = 2 * half; d < dim; d++)
+        const int64_t head = p->heads ? row % heads : row / length % heads;
+        const int64_t pairs = head < rotary_turned(p, t) ? half : 0;
+        for (int64_t d = 2 * pairs; d < dim; d++)
             y[at + d] = x[at + d];
-        for (int64_t k = 0; k < half; k++) {
+        for (int64_t k = 0; k < pairs; k++) {
             const int64_t a = at + (p->interleaved ? 2 * k : k);
             const int64_t b = p->interleaved ? a + 1 : a + half;
             double c, s;
@@ -320,6 +339,9 @@ static const strata_attr attrs[] = {
     {.name = "interleaved", .type = STRATA_BOOL,
      .offset = offsetof(strata_rotary_embedding, interleaved),
      .doc = "pairs are neighbours; else one is of either half"},
+    {.name = "turned_heads", .type = STRATA_I64,
+     .offset = offsetof(strata_rotary_embedding, turned), .max = 1 << 24,
+     .doc = "heads that turn, the first ones; 0: all. The others stay as they are"},
 };
 
 static const strata_weight weights[] = {

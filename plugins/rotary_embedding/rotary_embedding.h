@@ -17,7 +17,8 @@ enum { ROTARY_CACHE_COS, ROTARY_CACHE_SIN }; /* weights */
 /* Distances in elements. */
 struct rotary_plan {
     int64_t batch, heads, length, dim;
-    int64_t half; /* pairs of a head that turn */
+    int64_t half;   /* pairs of a head that turn */
+    int64_t turned; /* heads that do; the others behind them stay */
     int64_t x_batch, x_head, x_row, y_batch, y_head, y_row;
     /* Pair i is elements i*step and i*step + apart. */
     int64_t step, apart;
@@ -43,6 +44,18 @@ static inline const strata_tensor *rotary_cache(int n_in, const strata_tensor *i
 {
     const strata_tensor *given = rotary_input(n_in, in, ROTARY_COS + which);
     return given ? given : weight[which].rank > 0 ? &weight[which] : NULL;
+}
+
+static inline int64_t rotary_heads(const strata_rotary_embedding *p,
+                                   const strata_tensor *x)
+{
+    return p->heads ? p->heads : x->dims[1];
+}
+
+static inline int64_t rotary_turned(const strata_rotary_embedding *p,
+                                    const strata_tensor *x)
+{
+    return p->turned ? p->turned : rotary_heads(p, x);
 }
 
 /* Elements of a head of x, whose shape is right. */
@@ -76,7 +89,8 @@ static inline struct rotary_plan rotary_plan_of(const strata_run *run)
     struct rotary_plan r;
     memset(&r, 0, sizeof r);
     r.batch = x->dims[0];
-    r.heads = p->heads ? p->heads : x->dims[1];
+    r.heads = rotary_heads(p, x);
+    r.turned = rotary_turned(p, x);
     r.length = x->dims[x->rank - 2];
     r.dim = rotary_dim(p, x);
     r.half = (p->dims ? p->dims : r.dim) / 2;

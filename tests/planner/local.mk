@@ -6,6 +6,7 @@ CRITERION_TESTS += \
 	tests/planner/explain_network \
 	tests/planner/fuse \
 	tests/planner/fuse_groups \
+	tests/planner/fuse_project \
 	tests/planner/fuse_reduce \
 	tests/planner/linear \
 	tests/planner/merge \
@@ -33,6 +34,8 @@ tests_planner_explain_network_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_planner_fuse_SOURCES = tests/planner/fuse.c tests/planner/fusing.h \
 	tests/planner/planning.h tests/engine/engine_session.h
 tests_planner_fuse_groups_SOURCES = tests/planner/fuse_groups.c tests/planner/fusing.h \
+	tests/planner/planning.h tests/engine/engine_session.h
+tests_planner_fuse_project_SOURCES = tests/planner/fuse_project.c tests/planner/fusing.h \
 	tests/planner/planning.h tests/engine/engine_session.h
 tests_planner_fuse_reduce_SOURCES = tests/planner/fuse_reduce.c tests/planner/fusing.h \
 	tests/planner/planning.h tests/engine/engine_session.h

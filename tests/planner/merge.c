@@ -76,6 +76,85 @@ Test(merge, siblings_agree_in_all_but_the_number_of_results)
     }
 }
 
+/* ---- what goes with them ------------------------------------------------------------
+ */
+
+#define PRODUCT(name, units)                                                             \
+    "[layer " name "]\ntype = MatrixMultiply\ninputs = x\nb = w\nunits = " units "\n"
+#define SILU(name)                                                                       \
+    "[layer " name ".s]\ntype = Activation\nkind = silu\ninputs = " name "\n"
+#define JOINED(op, inputs)                                                               \
+    "[layer a]\ntype = ElementWise\nop = " op "\ninputs = " inputs "\n"
+#define TURN(name, more)                                                                 \
+    "[layer " name ".t]\ntype = RotaryEmbedding\ninputs = " name "\n" more
+#define JOIN "[layer a]\ntype = Concatenation\naxis = 2\ninputs = q.t, k.t, v\n"
+
+/* first: of the chains, once they are in order. */
+static const struct {
+    const char *what, *layers, *first;
+    enum network_behind behind;
+    int n;
+} behinds[] = {
+    {"a gate",
+     PRODUCT("g", "12") SILU("g") PRODUCT("u", "12") JOINED("product", "g.s, u"), "g",
+     BEHIND_GATED, 2},
+    {"a gate that comes later",
+     PRODUCT("u", "12") PRODUCT("g", "12") SILU("g") JOINED("product", "u, g.s"), "g",
+     BEHIND_GATED, 2},
+    {"a sum", PRODUCT("g", "12") SILU("g") PRODUCT("u", "12") JOINED("sum", "g.s, u"),
+     "g", BEHIND_NOTHING, 0},
+    {"a square of the gate",
+     PRODUCT("g", "12") SILU("g") PRODUCT("u", "12") JOINED("product", "g.s, u, u"), "g",
+     BEHIND_NOTHING, 0},
+    {"one row of units for all",
+     PRODUCT("g", "12") SILU("g") PRODUCT("u", "1") JOINED("product", "g.s, u"), "g",
+     BEHIND_NOTHING, 0},
+    {"turns",
+     PRODUCT("q", "24") PRODUCT("k", "8") PRODUCT("v", "8") TURN("q", "heads = 6\n")
+         TURN("k", "heads = 2\n") JOIN,
+     "q", BEHIND_TURNED, 2},
+    {"turns of the last ones",
+     PRODUCT("v", "8") PRODUCT("k", "8") PRODUCT("q", "24") TURN("q", "heads = 6\n")
+         TURN("k", "heads = 2\n") JOIN,
+     "k", BEHIND_TURNED, 2},
+    {"turns of heads that differ",
+     PRODUCT("q", "24") PRODUCT("k", "8") PRODUCT("v", "8") TURN("q", "heads = 6\n")
+         TURN("k", "heads = 1\n") JOIN,
+     "q", BEHIND_NOTHING, 0},
+    {"turns of two bases",
+     PRODUCT("q", "24") PRODUCT("k", "8") PRODUCT("v", "8") TURN("q", "heads = 6\n")
+         TURN("k", "heads = 2\nbase = 500\n") JOIN,
+     "q", BEHIND_NOTHING, 0},
+    {"what is no whole head",
+     PRODUCT("q", "24") PRODUCT("k", "8") PRODUCT("v", "6") TURN("q", "heads = 6\n")
+         TURN("k", "heads = 2\n") JOIN,
+     "q", BEHIND_NOTHING, 0},
+};
+
+Test(merge, what_reads_siblings_goes_with_them)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(behinds); i++) {
+        struct planning p;
+        struct network_groups groups;
+        char text[4096];
+        snprintf(text, sizeof text,
+                 "[network]\nformat = 1\noutputs = a\n[weights w]\nrandom = 1\n"
+                 "[input x]\nshape = 1 x 3 x 16\n%s",
+                 behinds[i].layers);
+        cr_assert_eq(planning_load(&p, spill_text("case.ini", text), NULL, NULL, 0),
+                     STRATA_OK, "%s: %s", behinds[i].what, p.err.message);
+        cr_assert_eq(network_find_siblings(&groups, p.network, &p.err), STRATA_OK);
+        cr_assert_eq(groups.n, 1, "%s: %zu groups", behinds[i].what, groups.n);
+        const struct network_siblings *g = &groups.list[0];
+        cr_expect_eq(g->behind, behinds[i].behind, "%s: %d", behinds[i].what, g->behind);
+        cr_expect_eq(g->n_behind, behinds[i].n, "%s", behinds[i].what);
+        cr_expect_str_eq(p.network->layers[network_sibling(g, 0, 0)].name,
+                         behinds[i].first, "%s", behinds[i].what);
+        network_free_groups(&groups);
+        planning_close(&p);
+    }
+}
+
 /* ---- prices ------------------------------------------------------------------------ */
 
 /* Runs take as long as these numbers say, by the channels of their output. */
@@ -262,6 +341,10 @@ static const struct {
      "\"length\": 1}]",
      "one with others already"},
     {"[{\"layers\": [\"a\", \"b\"], \"length\": 1, \"apart\": -1}]", "out of range"},
+    {"[{\"layers\": [\"a\", \"b\"], \"length\": 1, \"behind\": \"gated\"}]",
+     "what is behind them is something else"},
+    {"[{\"layers\": [\"a\", \"b\"], \"length\": 1, \"behind\": \"before\"}]",
+     "'before' behind layers is not known"},
 };
 
 Test(merge, a_list_that_does_not_fit_the_network_is_refused)

@@ -26,6 +26,8 @@ static const struct layer_case cases[] = {
     {"RotaryEmbedding", "", .n_in = 2, .in = {S4(2, 3, 7, 16), S1(2)}, COMPUTED,
      .in_dtype = {[1] = STRATA_INT32}, .in_range = {[1] = {0, 3000}}},
     {"RotaryEmbedding", "heads = 32", .in = {S3(1, 130, 2048)}, COMPUTED},
+    {"RotaryEmbedding", "heads = 7; turned_heads = 4", .in = {S3(2, 5, 112)}, COMPUTED},
+    {"RotaryEmbedding", "turned_heads = 2; dims = 6", .in = {S4(2, 3, 7, 9)}, COMPUTED},
     /* caches that are weights */
     {"RotaryEmbedding", "", .in = {S4(2, 3, 7, 16)}, WEIGHTS(9, 8)},
     {"RotaryEmbedding", "", .in = {S4(2, 3, 7, 16)}, WEIGHTS(5, 8)}, /* too few */
@@ -41,6 +43,8 @@ static const struct layer_case cases[] = {
     {"RotaryEmbedding", "heads = 3; interleaved = yes", .n_in = 4,
      .in = {S3(2, 7, 48), NONE, S3(2, 7, 8), S3(2, 7, 8)}, COMPUTED},
     /* refused */
+    {"RotaryEmbedding", "turned_heads = 4", .in = {S4(2, 3, 7, 16)}, COMPUTED,
+     .refused = true},
     {"RotaryEmbedding", "", .in = {S3(2, 7, 30)}, COMPUTED, .refused = true},
     {"RotaryEmbedding", "heads = 4", .in = {S3(2, 7, 30)}, COMPUTED, .refused = true},
     {"RotaryEmbedding", "", .in = {S4(2, 3, 7, 15)}, COMPUTED, .refused = true},

@@ -32,11 +32,13 @@ const char *explain_merged_name(const strata_engine *e, const char *layer)
     const strata_network *base = planner_unmerged(e->planner);
     for (size_t i = 0; m && i < m->groups.n; i++) {
         const struct network_siblings *g = &m->groups.list[i];
-        for (int at = 0; m->verdicts[i].done && at < g->n * g->length; at++) {
-            const int end = base->layers[g->layers[g->length - 1]].outputs[0];
-            const int slice = e->network->tensors[end].producer;
+        for (int at = 0; m->verdicts[i].done && at < network_siblings_count(g); at++) {
+            const int end = network_siblings_result(base, g, 0);
+            const int first =
+                e->network->tensors[end].producer - network_siblings_made(g) + 1;
+            const int k = at < g->n * g->length ? at % g->length : g->length;
             if (strcmp(base->layers[g->layers[at]].name, layer) == 0)
-                return e->network->layers[slice - g->length + at % g->length].name;
+                return e->network->layers[first + k].name;
         }
     }
     return layer;

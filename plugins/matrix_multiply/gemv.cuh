@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Products of up to 16 rows in FP32 arithmetic, bound by reading B once, for
+ * MatrixMultiply and Projection. B lies as rows of K, one a column of the product; a
+ * block has some of them at a time, a tile, of which a thread reads 16 bytes each, a
+ * step. It goes from tile to tile along the width, two steps on their way, and keeps the
+ * sums of its warps apart until all of its tiles are read: no warp waits for another
+ * before.
+ *
+ * Where few tiles make too few blocks, the blocks of a cluster share the depth and add
+ * their sums in the order of their rank.
+ *
+ * The first two steps of a constant B are asked for before the kernel waits for the one
+ * before it. Bulk copies of more into the L2 cache, which were tried, take a tenth longer
+ * than loads that registers wait for.
+ */
+#ifndef PLUGINS_MATRIX_MULTIPLY_GEMV_CUH
+#define PLUGINS_MATRIX_MULTIPLY_GEMV_CUH
+
+#include "plugins/matrix_multiply/few_rows.cuh"
+#include "plugins/matrix_multiply/pack.h"
+
+#define GEMV_SLOTS 16 /* tiles that a block keeps sums of */
+#define GEMV_AHEAD 8  /* steps that are asked for before the kernel waits */
+
+/* Heads of Y's columns of which pairs turn, as in RotaryEmbedding. */
+struct gemv_turn {
+    const void *positions; /* NULL: 0, 1, ... in each row of the batch */
+    int32_t wide, each;    /* they are of 64 bits; there is one for each token */
+    int32_t length;        /* tokens of a row */
+    int32_t dim, turned;   /* columns of a head, and of all heads that turn */
+    int32_t interleaved;
+    double base;
+};
+
+/* What Projection does besides the product: rows of A divided by their root mean square
+ * and scaled; products of the columns of one half by a function of those of the other, or
+ * pairs of columns turned. */
+struct gemv_more {
+    const float *scale; /* of A's columns, or NULL */
+    float epsilon;
+    activation_args gate;
+    gemv_turn turn;
+};
+
+struct gemv_job {
+    matrix_job j;
+    gemv_more more;
+    int32_t split;  /* blocks that share the depth: a cluster in z */
+    int32_t groups; /* of A's rows */
+    int32_t ahead;  /* steps of a constant B that the L2 cache is asked for */
+};
+
+enum gemv_end { GEMV_PLAIN, GEMV_GATED, GEMV_TURNED };
+
+/* A kernel's shape: tiles of Columns rows of B by Rows rows of A. A tile's second half is
+ * what its first is gated or turned with. */
+template <typename T_, int Columns_, int Rows_, bool Normal_ = false,
+          gemv_end End_ = GEMV_PLAIN>
+struct gemv_shape {
+    typedef T_ T;
+    enum {
+        Columns = Columns_,
+        Rows = Rows_,
+        Normal = Normal_,
+        Gated = End_ == GEMV_GATED,
+        Turned = End_ == GEMV_TURNED,
+        Half = Columns / 2,
+        N = 16 / sizeof(T),             /* elements of an access */
+        Width = Gated ? Half : Columns, /* columns of Y */
+        V = Columns * Rows,
+        Blocks = Rows > 1 ? 2 : 3 /* of a multiprocessor at least */
+    };
+};
+
+/* ---- tiles ----------------------------------------------------------------------- */
+
+/* Steps through the tiles of which a block has every by-th; and what it is of A's rows.
+ * All threads of a block are at the same step. */
+template <class S>
+struct gemv_walk {
+    typedef typename S::T T;
+    const matrix_job &j;
+    const T *b;
+    int32_t tile, by, tiles, k, begin, step, row;
+    int32_t apart, heads; /* rows of B between halves of a tile; tiles of a head */
+
+    __device__ inline gemv_walk(const gemv_job &g, int64_t b_begin) : j(g.j)
+    {
+        b = (const T *)j.b + b_begin;
+        tile = (int32_t)(blockIdx.x / g.groups);
+        by = (int32_t)(gridDim.x / g.groups);
+        tiles = (int32_t)((j.p.n + S::Width - 1) / S::Width);
+        k = begin = (int32_t)blockIdx.z * THREADS * S::N;
+        step = g.split * THREADS * S::N;
+        row = (int32_t)(blockIdx.x % g.groups) * S::Rows;
+        const gemv_turn &t = g.more.turn;
+        const bool halves = S::Turned && !t.interleaved;
+        apart = S::Gated ? (int32_t)j.p.n : halves ? t.dim / 2 : S::Half;
+        heads = halves ? t.dim / S::Columns : 0;
+    }
+
+    /* The column of the product that a tile's c-th is. */
+    __device__ inline int32_t column(int32_t tile, int c) const
+    {
+        const int32_t first = S::Turned && heads
+                                  ? tile / heads * (2 * apart) + tile % heads * S::Half
+                                  : tile * S::Width;
+        return first + c % S::Half + c / S::Half * apart;
+    }
+
+    /* Element of the depth at which the thread's bytes begin. */
+    __device__ inline int32_t at() const
+    {
+        return k + (int32_t)threadIdx.x * S::N;
+    }
+
+    /* Whether that was the tile's last step. */
+    __device__ inline bool next()
+    {
+        k += step;
+        if (k < (int32_t)j.p.k)
+            return false;
+        k = begin;
+        tile += by;
+        return true;
+    }
+
+    /* Asks the L2 cache for the step's lines, each by the first thread that is in it. */
+    __device__ inline void ask() const
+    {
+        const int64_t line = j.p.at[PRODUCT_B].column;
+        const T *from = b + column(tile, 0) * line + at();
+        const int32_t left = (int32_t)j.p.n - tile * S::Width;
+        if (threadIdx.x % 8 != 0 || tile >= tiles || at() >= (int32_t)j.p.k)
+            return;
+#pragma unroll
+        for (int c = 0; c < S::Columns; c++)
+            if (c % S::Width < left)
+                prefetch_line(from + (c % S::Half + c / S::Half * apart) * line);
+    }
+
+    /* The step's bytes, zeros past the depth and the width. */
+    __device__ inline void read(uint4 (&w)[S::Columns]) const
+    {
+        const bool inside = tile < tiles && at() < (int32_t)j.p.k;
+        const int64_t line = j.p.at[PRODUCT_B].column;
+        const T *from = b + column(tile, 0) * line + at();
+        const int32_t left = (int32_t)j.p.n - tile * S::Width;
+#pragma unroll
+        for (int c = 0; c < S::Columns; c++) {
+            w[c] = make_uint4(0, 0, 0, 0);
+            if (inside && c % S::Width < left)
+                w[c] = read_once(from + (c % S::Half + c / S::Half * apart) * line);
+        }
+    }
+};
+
+/* ---- sums ------------------------------------------------------------------------ */
+
+/* The lanes' sums of each v in v[0] of the lanes from its index * 32 / V on: what is
+ * still apart is halved from step to step. */
+template <int V, int Bit = 16, int All>
+static __device__ inline void add_lanes(float (&v)[All])
+{
+    const bool upper = threadIdx.x & Bit;
+    if constexpr (V > 1) {
+#pragma unroll
+        for (int i = 0; i < V / 2; i++) {
+            const float away = upper ? v[i] : v[i + V / 2];
+            v[i] =
+                (upper ? v[i + V / 2] : v[i]) + __shfl_xor_sync(0xffffffffu, away, Bit);
+        }
+    } else {
+        v[0] += __shfl_xor_sync(0xffffffffu, v[0], Bit);
+    }
+    if constexpr (Bit > 1)
+        add_lanes<(V > 1 ? V / 2 : 1), Bit / 2>(v);
+}
+
+/* The warp's sums of v to to[]. */
+template <int V>
+static __device__ inline void put_sums(float (&v)[V], float *to)
+{
+    const int lane = threadIdx.x % 32;
+    add_lanes<V>(v);
+    if (lane % (32 / V) == 0)
+        to[lane / (32 / V)] = v[0];
+}
+
+/* What a block's warps find, and together. */
+template <class S>
+struct gemv_sums {
+    float part[GEMV_SLOTS][WARPS][S::V];
+    float squares[WARPS][S::Rows];
+    float total[GEMV_SLOTS * S::V + S::Rows]; /* then the sums of squares */
+    float2 turn[S::Turned ? GEMV_SLOTS * S::Half * S::Rows : 1]; /* of each pair */
+};
+
+/* ---- turns ----------------------------------------------------------------------- */
+
+/* One of the pairs of the block's tiles from `first` on. */
+template <class S>
+struct gemv_pair {
+    int32_t slot, a, b; /* of the tile: columns of the pair */
+    int32_t row;
+
+    __device__ inline gemv_pair(int i, const gemv_turn &t)
+    {
+        const int p = i / S::Rows % S::Half;
+        slot = i / (S::Half * S::Rows);
+        a = t.interleaved ? 2 * p : p;
+        b = t.interleaved ? 2 * p + 1 : p + S::Half;
+        row = i % S::Rows;
+    }
+};
+
+/* The angle of the thread's pair, if it has one, at position 1. */
+template <class S>
+static __device__ inline double frequency_of(const gemv_walk<S> &walk, const gemv_turn &t,
+                                             int32_t first)
+{
+    const gemv_pair<S> pair((int)threadIdx.x, t);
+    const int32_t tile = first + pair.slot * walk.by;
+    if (pair.slot >= GEMV_SLOTS || tile >= walk.tiles)
+        return 0;
+    const int32_t d = walk.column(tile, pair.a) % t.dim;
+    return pow(t.base, -2.0 * (t.interleaved ? d / 2 : d) / t.dim);
+}
+
+static __device__ inline double position_of(const gemv_turn &t, int32_t m)
+{
+    const int32_t row = m / t.length, token = m % t.length;
+    const int32_t at = t.each ? m : row;
+    int64_t first = 0;
+    if (t.positions)
+        first = t.wide ? ((const int64_t *)t.positions)[at]
+                       : ((const int32_t *)t.positions)[at];
+    return (double)(first + (t.positions && t.each ? 0 : token));
+}
+
+/* Cosine and sine of the thread's pair. */
+template <class S>
+static __device__ inline void find_turn(gemv_sums<S> &s, const gemv_walk<S> &walk,
+                                        const gemv_turn &t, int32_t first,
+                                        double frequency)
+{
+    const gemv_pair<S> pair((int)threadIdx.x, t);
+    const int32_t tile = first + pair.slot * walk.by;
+    if (pair.slot >= GEMV_SLOTS || tile >= walk.tiles)
+        return;
+    const int32_t m = min(walk.row + pair.row, (int32_t)walk.j.p.m - 1);
+    double sine = 0, cosine = 1;
+    if (walk.column(tile, pair.a) < t.turned)
+        sincos(position_of(t, m) * frequency, &sine, &cosine);
+    s.turn[threadIdx.x] = make_float2((float)cosine, (float)sine);
+}
+
+/* Both columns of a pair, from their sums. */
+template <typename T>
+static __device__ inline void store_pair(const gemv_job &g, const matrix_offsets &o,
+                                         int64_t m, int32_t at_a, int32_t at_b, float a,
+                                         float b, float2 turn)
+{
+    const matrix &d = g.j.p.at[PRODUCT_D];
+    T *row = (T *)g.j.d + o.at[PRODUCT_D] + m * d.row;
+    if (g.j.bias) {
+        a += g.j.bias[at_a];
+        b += g.j.bias[at_b];
+    }
+    from_float(row + at_a * d.column, a * turn.x - b * turn.y);
+    from_float(row + at_b * d.column, a * turn.y + b * turn.x);
+}
+
+/* ---- results --------------------------------------------------------------------- */
+
+/* The product of rows in `a`'s and `b`'s half from their sums. Called, not inlined: it
+ * holds every activation. */
+template <typename T>
+static __device__ __noinline__ void store_gated(const gemv_job &g,
+                                                const matrix_offsets &o, int64_t m,
+                                                int64_t n, float a, float b)
+{
+    const matrix &d = g.j.p.at[PRODUCT_D];
+    if (g.j.bias) {
+        a += g.j.bias[n];
+        b += g.j.bias[n + g.j.p.n];
+    }
+    from_float((T *)g.j.d + o.at[PRODUCT_D] + m * d.row + n * d.column,
+               activate(a, g.more.gate) * b);
+}
+
+/* Result i of the block's tiles from `first` on: a column of Y, or a pair. */
+template <class S>
+static __device__ inline void store_result(const gemv_job &g, const gemv_walk<S> &walk,
+                                           const matrix_offsets &o, int32_t first, int i,
+                                           const gemv_sums<S> &s, const float *squares)
+{
+    enum { Results = (S::Turned ? S::Half : S::Width) * S::Rows };
+    typedef typename S::T T;
+    const int slot = i / Results, c = i % Results / S::Rows, r = i % S::Rows;
+    const int32_t tile = first + slot * walk.by;
+    const int64_t m = walk.row + r, n = walk.column(tile, 0) + c;
+    const float *sum = s.total + slot * S::V + r;
+    const float factor =
+        S::Normal ? rsqrtf(squares[r] / (float)g.j.p.k + g.more.epsilon) : 1;
+    if (m >= g.j.p.m || (!S::Turned && n >= g.j.p.n))
+        return;
+    if constexpr (S::Turned) {
+        const gemv_pair<S> p(i, g.more.turn);
+        store_pair<T>(g, o, m, walk.column(tile, p.a), walk.column(tile, p.b),
+                      sum[p.a * S::Rows] * factor, sum[p.b * S::Rows] * factor,
+                      s.turn[i]);
+    } else if constexpr (S::Gated) {
+        store_gated<T>(g, o, m, n, sum[c * S::Rows] * factor,
+                       sum[(c + S::Half) * S::Rows] * factor);
+    } else {
+        store_sum<T>(g.j, o, m, n, sum[c * S::Rows] * factor);
+    }
+}
+
+/* The block's `tiles` tiles from `first` on, to Y. */
+template <class S>
+static __device__ inline void store_tiles(const gemv_job &g, const gemv_walk<S> &walk,
+                                          int32_t first, int tiles, gemv_sums<S> &s)
+{
+    const matrix_offsets o = offsets_of(g.j.p, blockIdx.y);
+    const int sums = tiles * S::V, all = sums + (S::Normal ? S::Rows : 0);
+    const int results = tiles * (S::Turned ? S::Half : S::Width) * S::Rows;
+    __syncthreads();
+    for (int i = threadIdx.x; i < all; i += THREADS) {
+        float sum = 0;
+        for (int warp = 0; warp < WARPS; warp++)
+            sum += S::Normal && i >= sums ? s.squares[warp][i - sums]
+                                          : s.part[i / S::V][warp][i % S::V];
+        s.total[i] = sum;
+    }
+    if (add_ranks(s.total, g.split, all))
+        for (int i = threadIdx.x; i < results; i += THREADS)
+            store_result<S>(g, walk, o, first, i, s, s.total + sums);
+    __syncthreads();
+}
+
+/* ---- the kernel ------------------------------------------------------------------ */
+
+/* N elements of each of A's rows from k on, scaled, zeros past the depth; their squares
+ * are added to `square`. */
+template <class S>
+static __device__ inline void read_a(float (&x)[S::Rows][S::N],
+                                     const typename S::T *const (&a)[S::Rows], int32_t k,
+                                     const gemv_job &g, float (&square)[S::Rows])
+{
+    const bool inside = k < (int32_t)g.j.p.k;
+#pragma unroll
+    for (int r = 0; r < S::Rows; r++) {
+        pack<typename S::T, S::N> v = {};
+        if (inside)
+            v = *(const pack<typename S::T, S::N> *)(a[r] + k);
+#pragma unroll
+        for (int i = 0; i < S::N; i++)
+            x[r][i] = to_float(v.v[i]);
+    }
+    if constexpr (S::Normal)
+#pragma unroll
+        for (int i = 0; i < S::N; i++) {
+            const float scale = inside && g.more.scale ? g.more.scale[k + i] : 1;
+#pragma unroll
+            for (int r = 0; r < S::Rows; r++) {
+                square[r] += x[r][i] * x[r][i];
+                x[r][i] *= scale;
+            }
+        }
+}
+
+template <class S>
+static __device__ inline void add_products(float (&sum)[S::V],
+                                           const uint4 (&w)[S::Columns],
+                                           const float (&x)[S::Rows][S::N])
+{
+#pragma unroll
+    for (int c = 0; c < S::Columns; c++) {
+        union {
+            uint4 word;
+            pack<typename S::T, S::N> x;
+        } u = {w[c]};
+#pragma unroll
+        for (int i = 0; i < S::N; i++)
+#pragma unroll
+            for (int r = 0; r < S::Rows; r++)
+                sum[c * S::Rows + r] += to_float(u.x.v[i]) * x[r][i];
+    }
+}
+
+template <class S>
+static __global__ void __launch_bounds__(THREADS, S::Blocks)
+    gemv_kernel(const __grid_constant__ gemv_job g)
+{
+    typedef typename S::T T;
+    __shared__ gemv_sums<S> sums;
+    const matrix_job &j = g.j;
+    const matrix_offsets o = offsets_of(j.p, blockIdx.y);
+    gemv_walk<S> walk(g, o.at[PRODUCT_B]), ahead = walk;
+    uint4 w[2][S::Columns];
+    const T *a[S::Rows];
+    float sum[S::V] = {}, square[S::Rows] = {};
+    int32_t first = walk.tile;
+    int slot = 0;
+    double frequency = 0;
+    launch_next();
+    if (!j.constant_b)
+        wait_for_previous();
+#pragma unroll
+    for (int s = 0; s < 2; s++) {
+        ahead.read(w[s]);
+        ahead.next();
+    }
+#pragma unroll
+    for (int r = 0; r < S::Rows; r++)
+        a[r] = (const T *)j.a + o.at[PRODUCT_A] +
+               min(walk.row + r, (int32_t)j.p.m - 1) * j.p.at[PRODUCT_A].row;
+    gemv_walk<S> far = ahead;
+    for (int i = 0; i < g.ahead; i++) {
+        far.ask();
+        far.next();
+    }
+    if (S::Turned)
+        frequency = frequency_of<S>(walk, g.more.turn, first);
+    if (j.constant_b)
+        wait_for_previous();
+    if (S::Turned)
+        find_turn<S>(sums, walk, g.more.turn, first, frequency);
+    while (walk.tile < walk.tiles)
+#pragma unroll
+        for (int s = 0; s < 2; s++) {
+            float x[S::Rows][S::N];
+            if (walk.tile >= walk.tiles)
+                break;
+            read_a<S>(x, a, walk.at(), g, square);
+            add_products<S>(sum, w[s], x);
+            ahead.read(w[s]);
+            ahead.next();
+            if (!walk.next())
+                continue;
+            put_sums(sum, sums.part[slot][threadIdx.x / 32]);
+            if (S::Normal) /* the same of every tile */
+                put_sums(square, sums.squares[threadIdx.x / 32]);
+#pragma unroll
+            for (int i = 0; i < S::V; i++)
+                sum[i] = 0;
+#pragma unroll
+            for (int r = 0; r < S::Rows; r++)
+                square[r] = 0;
+            if (++slot == GEMV_SLOTS || walk.tile >= walk.tiles) {
+                store_tiles<S>(g, walk, first, slot, sums);
+                first = walk.tile;
+                slot = 0;
+                if (S::Turned)
+                    find_turn<S>(sums, walk, g.more.turn, first,
+                                 frequency_of<S>(walk, g.more.turn, first));
+            }
+        }
+}
+
+/* ---- host ------------------------------------------------------------------------ */
+
+/* Whether a product of A and B, as they are, is one for these kernels. */
+static inline int gemv_takes(const strata_node *n)
+{
+    const strata_matrix_multiply *params = (const strata_matrix_multiply *)n->params;
+    const matrix_product p =
+        matrix_product_of(params, n->n_in, n->in, n->weight, &n->out[0], NULL);
+    const matrix &a = p.at[PRODUCT_A], &b = p.at[PRODUCT_B];
+    const int whole = n->in[MATRIX_A].dtype == STRATA_FP32 ? 4 : 8;
+    const bool constant = matrix_is_constant(n->n_in, n->in);
+    if (p.m > MOST_ROWS)
+        return refuse(n, "it multiplies up to 16 rows");
+    if (p.k == 0 || p.k % whole != 0 || a.column != 1 ||
+        !is_aligned(p, a, p.m > 1 ? a.row : 0, whole))
+        return refuse(n, "rows of A are not whole pieces of 16 bytes");
+    if (!constant && (b.row != 1 || !is_aligned(p, b, p.n > 1 ? b.column : 0, whole)))
+        return refuse(n, "B lies as columns: with transpose_b it would be read in rows");
+    if (p.batches > 65535 || p.n > INT32_MAX / 2 || p.k > INT32_MAX / 2)
+        return refuse(n,
+                      "it multiplies at most 65535 matrices of 2^30 - 1 columns and as "
+                      "many rows");
+    return STRATA_OK;
+}
+
+/* Packs a constant B. */
+static inline int gemv_prepare(const strata_node *n, gemv_state *s)
+{
+    void *packed = NULL;
+    const int status = matrix_is_constant(n->n_in, n->in)
+                           ? matrix_weight_pack(n, 0, &packed)
+                           : (int)STRATA_OK;
+    s->weight = packed;
+    s->overlaps = n->sm >= 90;
+    if (status != STRATA_OK)
+        return status;
+    return few_rows_device(n, &s->multiprocessors);
+}
+
+/* Blocks of one wave that have as many tiles each, as far as possible. */
+static inline int64_t gemv_walkers(int64_t blocks, int64_t tiles, int64_t others)
+{
+    const int64_t room = (blocks + others - 1) / others;
+    const int64_t each = (tiles + room - 1) / room;
+    return (tiles + each - 1) / each;
+}
+
+/* g: all but its shares of the work. */
+template <class S>
+static int gemv_launch(const strata_run *r, gemv_job g, int32_t multiprocessors,
+                       int32_t overlaps, const char *name)
+{
+    const matrix_product &p = g.j.p;
+    const int64_t tiles = (p.n + S::Width - 1) / S::Width;
+    g.groups = (int32_t)((p.m + S::Rows - 1) / S::Rows);
+    const int64_t others = g.groups * p.batches;
+    if (tiles * others == 0)
+        return STRATA_OK;
+    g.split =
+        few_rows_split(multiprocessors, overlaps, tiles * others, p.k, THREADS * S::N);
+    g.ahead = overlaps && g.j.constant_b ? GEMV_AHEAD : 0;
+    const int64_t blocks = gemv_walkers(S::Blocks * multiprocessors, tiles, others);
+    const dim3 grid((unsigned)(blocks * g.groups), (unsigned)p.batches,
+                    (unsigned)g.split);
+    return few_rows_launch(r, &g, grid, overlaps, (const void *)gemv_kernel<S>, name);
+}
+
+#endif /* PLUGINS_MATRIX_MULTIPLY_GEMV_CUH */
