@@ -181,6 +181,13 @@ static const struct layer_case large[] = {
      .in = {S4(3, 16, 1, 128), S4(3, 4, 1, 128), S4(3, 4, 1, 128), NONE,
             S4(3, 4, 3000, 128), S4(3, 4, 3000, 128), S1(3)},
      LENGTHS(0, 2999)},
+    /* more tiles than multiprocessors; scores that outgrow those before by far */
+    {"Attention", "", .n_in = 3,
+     .in = {S4(5, 30, 33, 64), S4(5, 10, 1100, 64), S4(5, 10, 1100, 64)},
+     .low = -8, .high = 8},
+    {"Attention", "causal = yes", .n_in = 3,
+     .in = {S4(1, 70, 260, 128), S4(1, 70, 260, 128), S4(1, 70, 260, 128)},
+     .low = -8, .high = 8},
 };
 
 LAYER_CASES(Attention, ORDINARY(cases), LARGE(large))
