@@ -151,11 +151,10 @@ static cudaError_t attention_hopper_as(const hopper_launch *l, const attention_j
 /* ---- the choice -----------------------------------------------------------------------
  */
 
-/* Tiles of FP16 and BF16 by what they take, the first that fits. */
+/* speed: TFLOP/s of long sequences. Of FP16 and BF16. */
 struct hopper_choice {
-    int32_t dim;
-    bool odd;
-    const hopper_launch *ring[2], *at_once[2];
+    float speed;
+    const hopper_launch *launch[2];
 };
 
 #define TILES(...)                                                                       \
@@ -163,33 +162,60 @@ struct hopper_choice {
         &launch_of<hopper_tile<__half, __VA_ARGS__>>,                                    \
             &launch_of<hopper_tile<__nv_bfloat16, __VA_ARGS__>>                          \
     }
+/* Larger heads follow smaller ones; those without a ring come first. */
 static const hopper_choice choices[] = {
-    {64, false, TILES(64, 96, 3, 4, 1), TILES(64, 128, 1, 0, 3)},
-    {96, false, TILES(96, 64, 3, 5, 1), TILES(96, 128, 1, 0, 2)},
-    {128, false, TILES(128, 64, 3, 4, 1), TILES(128, 128, 1, 0, 2)},
-    {64, true, TILES(64, 128, 2, 4, 1, true), TILES(64, 128, 1, 0, 2, true)},
-    {128, true, TILES(128, 128, 2, 2, 1, true), TILES(128, 128, 2, 2, 1, true)},
+    {.launch = TILES(64, 128, 1, 0, 3)},
+    {.speed = 530, .launch = TILES(64, 96, 3, 4, 1)},
+    {.speed = 460, .launch = TILES(64, 128, 2, 4, 1)},
+    {.launch = TILES(96, 128, 1, 0, 2)},
+    {.speed = 600, .launch = TILES(96, 64, 3, 5, 1)},
+    {.launch = TILES(128, 128, 1, 0, 2)},
+    {.speed = 690, .launch = TILES(128, 64, 3, 4, 1)},
+    {.speed = 650, .launch = TILES(128, 128, 2, 2, 1)},
+    {.launch = TILES(64, 128, 1, 0, 2, true)},
+    {.speed = 400, .launch = TILES(64, 128, 2, 4, 1, true)},
+    {.speed = 400, .launch = TILES(128, 128, 2, 2, 1, true)},
 };
 
-#define FEW_BLOCKS 264         /* two of each multiprocessor */
-#define SMALL_BYTES (75 << 10) /* three of them on one */
+#define UNITS 132              /* multiprocessors */
+#define SMALL_BYTES (75 << 10) /* three blocks of that on one */
 #define MOST_BYTES 232448      /* of a block */
 
-/* All keys at once where several blocks fit side by side, or there are few. */
+static int64_t parts_of(const struct attention_plan *p, const hopper_launch *l)
+{
+    return p->batch * p->heads * ((p->length + l->rows - 1) / l->rows);
+}
+
+/* All keys at once, where several blocks fit side by side, or there are few. */
+static bool fits_at_once(const struct attention_plan *p, const hopper_launch *l)
+{
+    const int64_t tiles = (p->keys + l->keys - 1) / l->keys;
+    const int64_t most = parts_of(p, l) <= 2 * UNITS ? MOST_BYTES : SMALL_BYTES;
+    return tiles <= HOPPER_TILES && l->fixed + tiles * l->stage <= most;
+}
+
+/* The least time by rows that blocks compute one after the other, also those behind the
+ * last query. */
 static const hopper_launch *launch_for(const struct attention_plan *p)
 {
     const int64_t dim = p->dim > p->v_dim ? p->dim : p->v_dim;
-    const bool odd = p->mask.port >= 0 || p->softcap > 0,
-               bf16 = p->q.dtype == STRATA_BF16;
-    const hopper_choice *c = choices;
-    while (c->odd != odd || c->dim < dim)
-        c++;
-    const hopper_launch *l = c->at_once[bf16];
-    const int64_t tiles = (p->keys + l->keys - 1) / l->keys,
-                  blocks = p->batch * p->heads * ((p->length + l->rows - 1) / l->rows);
-    const int64_t most = blocks <= FEW_BLOCKS ? MOST_BYTES : SMALL_BYTES;
-    const bool fits = tiles <= HOPPER_TILES && l->fixed + tiles * l->stage <= most;
-    return fits ? l : c->ring[bf16];
+    const bool odd = p->mask.port >= 0 || p->softcap > 0;
+    const hopper_launch *best = NULL;
+    double least = INFINITY;
+    for (const hopper_choice &c : choices) {
+        const hopper_launch *l = c.launch[p->q.dtype == STRATA_BF16];
+        if (l->odd != odd || l->dim < dim || (best && l->dim > best->dim))
+            continue;
+        if (!l->stages && fits_at_once(p, l))
+            return l;
+        const int64_t rounds = (parts_of(p, l) + UNITS - 1) / UNITS;
+        const double time = l->stages ? rounds * l->rows / c.speed : INFINITY;
+        if (time < least) {
+            least = time;
+            best = l;
+        }
+    }
+    return best;
 }
 
 const char *attention_hopper_refuses(const struct attention_plan *p)

@@ -40,6 +40,9 @@ struct hopper_tile {
     static const int Consumer = Groups == 3 ? 160 : 240;
     static_assert(KBytes % 1024 == 0, "swizzled tiles begin at multiples of 1024");
     static_assert(Dim % 32 == 0, "whole products");
+    static_assert(!Ring || Producer + Groups * Consumer <=
+                               65536 / Threads / 8 * 8 * (Groups + 1),
+                  "warps ask for no more registers than the block was given");
     static_assert(!Odd || Keys == 128, "a lane loads 4 elements of a mask");
     static_assert(Stages * 6 * 8 <= 512, "barriers fit");
 };
