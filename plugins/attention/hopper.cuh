@@ -4,7 +4,9 @@
  * one head. Tiles of keys are walked from the last to the first, for the last ones are
  * those that causal masks cut. The scores of a tile are made while the outputs of the
  * tile before are summed; P, rounded, goes from the registers of one product into the
- * other. Maximum and sum of a row are kept as the tiles go by, in units of exp2.
+ * other. Sums of a row are kept as the tiles go by, in units of exp2, and so are maxima,
+ * except that a ring's tiles that all see are held against the maximum before them, and
+ * only scores far above it make a new one.
  *
  * With a ring, warpgroup 0 asks the copy engine for tiles and the others take turns at
  * the tensor cores, so that the exponentials of one run beside the products of another.
@@ -14,7 +16,6 @@
 #define PLUGINS_ATTENTION_HOPPER_CUH
 
 #include "plugins/attention/job.cuh"
-#include "plugins/common/product/pair.cuh"
 #include "plugins/common/product/wgmma.cuh"
 
 #define PANEL 64       /* elements: rows of 128 bytes in shared memory */
