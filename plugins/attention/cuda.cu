@@ -75,31 +75,15 @@ static int simt_run(const strata_run *r)
     return status == STRATA_OK ? run_simt(r, job) : status;
 }
 
-static int hopper_run(const strata_run *r)
-{
-    attention_job job;
-    const int status = job_of(&job, r);
-    if (status != STRATA_OK || !aligned(job) || job.plan.keys == 0)
-        return status != STRATA_OK ? status : run_simt(r, job);
-    if (job.present_k)
-        attention_present(&job, layer_stream(r));
-    return launched(r, attention_hopper(&job, layer_stream(r)), "hopper");
-}
-
 /* Of a context: what blocks count themselves with. */
-struct decode_context {
+struct counting_context {
     void *counters;
 };
 
-static int decode_ctx_open(const strata_node *n, const void *, void *ctx)
+static int counting_open(const strata_node *n, void *ctx, size_t bytes)
 {
-    decode_context *c = (decode_context *)ctx;
-    struct attention_plan p;
+    counting_context *c = (counting_context *)ctx;
     c->counters = NULL;
-    const int status = attention_plan(&p, n);
-    if (status != STRATA_OK)
-        return status;
-    const size_t bytes = attention_decode_counters(&p);
     cudaError_t e = cudaMalloc(&c->counters, bytes);
     if (e == cudaSuccess)
         e = cudaMemsetAsync(c->counters, 0, bytes, (cudaStream_t)n->stream);
@@ -109,9 +93,34 @@ static int decode_ctx_open(const strata_node *n, const void *, void *ctx)
                              cudaGetErrorString(e), cudaGetErrorName(e));
 }
 
-static void decode_ctx_close(void *ctx)
+static void counting_close(void *ctx)
 {
-    cudaFree(((decode_context *)ctx)->counters);
+    cudaFree(((counting_context *)ctx)->counters);
+}
+
+static int hopper_ctx_open(const strata_node *n, const void *, void *ctx)
+{
+    return counting_open(n, ctx, HOPPER_COUNTERS * sizeof(uint32_t));
+}
+
+static int hopper_run(const strata_run *r)
+{
+    attention_job job;
+    const int status = job_of(&job, r);
+    if (status != STRATA_OK || !aligned(job) || job.plan.keys == 0)
+        return status != STRATA_OK ? status : run_simt(r, job);
+    const counting_context *c = (const counting_context *)r->ctx;
+    if (job.present_k)
+        attention_present(&job, layer_stream(r));
+    return launched(r, attention_hopper(&job, c->counters, layer_stream(r)), "hopper");
+}
+
+static int decode_ctx_open(const strata_node *n, const void *, void *ctx)
+{
+    struct attention_plan p;
+    const int status = attention_plan(&p, n);
+    return status == STRATA_OK ? counting_open(n, ctx, attention_decode_counters(&p))
+                               : status;
 }
 
 static size_t decode_workspace(const strata_node *n)
@@ -126,7 +135,7 @@ static int decode_run(const strata_run *r)
     const int status = job_of(&job, r);
     if (status != STRATA_OK || !aligned(job))
         return status != STRATA_OK ? status : run_simt(r, job);
-    const decode_context *c = (const decode_context *)r->ctx;
+    const counting_context *c = (const counting_context *)r->ctx;
     const cudaError_t e = attention_decode(&job, r->workspace, r->workspace_size,
                                            c->counters, layer_stream(r));
     if (job.present_k && (job.present_k != job.past_k || job.present_v != job.past_v))
@@ -254,7 +263,10 @@ static const strata_impl impls[] = {
      .name = "hopper",
      .rows = STRATA_ARRAY(half_rows),
      .efficiency = 0.7,
+     .ctx_size = sizeof(counting_context),
      .accept = hopper_accept,
+     .ctx_open = hopper_ctx_open,
+     .ctx_close = counting_close,
      .run = hopper_run,
      .bandwidth = 0.7,
      .in_place = CACHES},
@@ -266,11 +278,11 @@ static const strata_impl impls[] = {
      .name = "decode",
      .rows = STRATA_ARRAY(half_rows),
      .efficiency = 0.05,
-     .ctx_size = sizeof(decode_context),
+     .ctx_size = sizeof(counting_context),
      .accept = decode_accept,
      .workspace = decode_workspace,
      .ctx_open = decode_ctx_open,
-     .ctx_close = decode_ctx_close,
+     .ctx_close = counting_close,
      .run = decode_run,
      .bandwidth = 0.8,
      .in_place = CACHES},

@@ -4,246 +4,9 @@
  * one piece, any of causal, window and lengths. For long sequences with a ring of tiles,
  * for short ones with all of them at once.
  */
-#include "plugins/attention/hopper.cuh"
+#include "plugins/attention/consumer.cuh"
 
 #include "plugins/common/product/tensor_map.cuh"
-
-enum { TURN = 1, GROUP = 5 }; /* named barriers: one of a warpgroup each, from there on */
-
-/* ---- consumers ------------------------------------------------------------------------
- */
-
-/* A warpgroup's 64 queries. */
-template <class C>
-struct hopper_consumer {
-    const hopper_job &job;
-    const hopper_memory<C> &memory;
-    const int group;
-    uint32_t q; /* address of its rows */
-    hopper_part part;
-    hopper_rows rows;
-    hopper_stage<C::QStages> queries;
-    hopper_stage<C::Stages> k, v;
-
-    __device__ inline hopper_consumer(const hopper_job &job,
-                                      const hopper_memory<C> &memory, int group)
-        : job(job), memory(memory), group(group)
-    {
-    }
-
-    __device__ inline int32_t first_row(void) const
-    {
-        return part.row + group * 64 +
-               (int32_t)(threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4);
-    }
-
-    __device__ inline void start_rows(void)
-    {
-#pragma unroll
-        for (int r = 0; r < 2; r++) {
-            const int32_t row = first_row() + r * 8;
-            int32_t begin, end;
-            hopper_bounds(job, part, row, &begin, &end);
-            rows.low[r] = begin;
-            rows.span[r] = row < job.plan.length ? (uint32_t)(end - begin) : 0;
-            rows.largest[r] = -INFINITY;
-            rows.sum[r] = 0;
-        }
-    }
-
-    /* Warpgroups issue their products one after the other, round and round. */
-    __device__ inline void await_turn(void) const
-    {
-        if (C::Ring && C::Groups > 1)
-            named_sync(TURN + group, 256);
-    }
-    __device__ inline void pass_turn(void) const
-    {
-        if (C::Ring && C::Groups > 1)
-            named_arrive(TURN + (group + 1) % C::Groups, 256);
-    }
-
-    __device__ inline void await(int value, const hopper_stage<C::Stages> &stage) const
-    {
-        barrier_wait(memory.full(value, stage.at), stage.parity);
-    }
-    __device__ inline void release(int value, hopper_stage<C::Stages> &stage) const
-    {
-        if (C::Ring && threadIdx.x % 32 == 0)
-            barrier_arrive(memory.empty(value, stage.at));
-        stage.advance();
-    }
-
-    /* Whether a mask is the same for all queries. */
-    __device__ inline bool masks_rows(void) const
-    {
-        return C::Odd && job.mask && job.plan.mask.row == 0;
-    }
-
-    template <bool Masked>
-    __device__ inline void softmax(float (&s)[C::Keys / 8][4], float (&shrink)[2],
-                                   int32_t tile, const mask_row &mask)
-    {
-        const int32_t column = tile * C::Keys + (int32_t)(threadIdx.x % 4 * 2);
-        if (C::Odd) {
-            const uint32_t shared =
-                memory.masks + (group * 4 + threadIdx.x % 128 / 32) * C::Keys * 4;
-            if (masks_rows())
-                mask.share(shared);
-            finish_odd(s, job, part, rows, first_row(), column,
-                       masks_rows() ? shared : 0);
-        }
-        softmax_tile<C, Masked && !C::Odd>(s, rows, shrink, C::Odd ? 1 : job.scale,
-                                           column);
-    }
-
-    /* Rows of V behind the last key may hold anything, also NaN, which P's zeros would
-     * not hide. */
-    __device__ inline void clear_unused(int32_t tile) const
-    {
-        const int32_t from = part.keys - tile * C::Keys;
-        if (!job.lengths || from >= C::Keys)
-            return;
-        await(1, v);
-        for (int i = from * 8 + (int)threadIdx.x % 128; i < C::Keys * 8; i += 128)
-            for (int p = 0; p < C::Panels; p++)
-                asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};\n" ::"r"(
-                                 memory.tile(1, v.at) + p * C::Keys * PANEL_ROW + i * 16),
-                             "r"(0)
-                             : "memory");
-        publish_shared();
-        named_sync(GROUP + group, 128);
-    }
-
-    /* The scores of a tile, the outputs of the one before. */
-    template <bool Masked>
-    __device__ inline void step(float (&o)[C::Dim / 8][4], float (&s)[C::Keys / 8][4],
-                                uint32_t (&p)[C::Keys / 16][4], int32_t tile)
-    {
-        float shrink[2];
-        mask_row mask;
-        if (masks_rows())
-            mask.load(job, part, tile);
-        await(0, k);
-        await_turn();
-        hold(s);
-        multiply_scores<C>(s, q, memory.tile(0, k.at));
-        await(1, v);
-        hold(o);
-        multiply_outputs<C>(o, p, memory.tile(1, v.at));
-        pass_turn();
-        multiply_wait<1>();
-        hold(s);
-        release(0, k);
-        softmax<Masked>(s, shrink, tile, mask);
-        multiply_wait<0>();
-        hold(o);
-        release(1, v);
-#pragma unroll
-        for (int j = 0; j < C::Dim / 8; j++)
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                o[j][e] *= shrink[e / 2];
-        round_tile<C>(p, s);
-    }
-
-    /* Sums of all tiles; there is at least one. */
-    __device__ inline void walk(float (&o)[C::Dim / 8][4])
-    {
-        float s[C::Keys / 8][4], shrink[2];
-        uint32_t p[C::Keys / 16][4];
-        int32_t tile = part.last - 1;
-        mask_row mask;
-        if (masks_rows())
-            mask.load(job, part, tile);
-        await(0, k);
-        hold(s);
-        multiply_scores<C>(s, q, memory.tile(0, k.at));
-        multiply_wait<0>();
-        hold(s);
-        release(0, k);
-        clear_unused(tile);
-        softmax<true>(s, shrink, tile, mask);
-        round_tile<C>(p, s);
-        tile--;
-        for (; !C::Odd && tile >= part.whole_end; tile--)
-            step<true>(o, s, p, tile);
-        for (; !C::Odd && tile >= part.whole; tile--)
-            step<false>(o, s, p, tile);
-        for (; tile >= part.first; tile--)
-            step<true>(o, s, p, tile);
-        await(1, v);
-        hold(o);
-        multiply_outputs<C>(o, p, memory.tile(1, v.at));
-        multiply_wait<0>();
-        hold(o);
-        release(1, v);
-    }
-
-    /* Through the warp's rows of Q, which nobody needs now, to whole pieces. */
-    __device__ inline void store(float (&o)[C::Dim / 8][4])
-    {
-        const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x % 128 / 32;
-        const uint32_t at = q + warp * 16 * PANEL_ROW;
-        float by[2];
-#pragma unroll
-        for (int r = 0; r < 2; r++) {
-            const float sum = quad_sum(rows.sum[r]);
-            by[r] = rows.largest[r] == -INFINITY ? 0 : 1 / sum;
-        }
-        named_sync(GROUP + group, 128);
-#pragma unroll
-        for (int j = 0; j < C::Dim / 8; j++)
-#pragma unroll
-            for (int r = 0; r < 2; r++) {
-                const uint32_t row = lane / 4 + r * 8;
-                const uint32_t to = at + j / 8 * C::Rows * PANEL_ROW + row * PANEL_ROW +
-                                    ((j % 8) ^ (row & 7)) * 16 + lane % 4 * 4;
-                asm volatile("st.shared.b32 [%0], %1;\n" ::"r"(to),
-                             "r"(pack_two(typename C::Element(), o[j][2 * r] * by[r],
-                                          o[j][2 * r + 1] * by[r]))
-                             : "memory");
-            }
-        __syncwarp();
-        const attention_view &y = job.plan.y;
-        const int32_t row0 = part.row + group * 64 + (int32_t)warp * 16;
-        typename C::Element *to = (typename C::Element *)job.y + part.batch * y.batch +
-                                  part.head * y.head + row0 * y.row;
-#pragma unroll
-        for (uint32_t i = lane; i < 16 * C::Dim / 8; i += 32) {
-            const uint32_t row = i / (C::Dim / 8), piece = i % (C::Dim / 8);
-            const uint32_t from = at + piece / 8 * C::Rows * PANEL_ROW + row * PANEL_ROW +
-                                  ((piece % 8) ^ (row & 7)) * 16;
-            uint4 x;
-            asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];\n"
-                         : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
-                         : "r"(from)
-                         : "memory");
-            if (row0 + (int32_t)row < job.plan.length && piece * 8 < job.plan.v_dim)
-                *(uint4 *)(to + row * y.row + piece * 8) = x;
-        }
-    }
-
-    /* The next part. */
-    __device__ inline void run(void)
-    {
-        float o[C::Dim / 8][4] = {};
-        barrier_wait(memory.q_full(queries.at), queries.parity);
-        part = memory.parts[queries.at];
-        q = memory.q + queries.at * C::QBytes + group * 64 * PANEL_ROW;
-        start_rows();
-        if (part.first < part.last)
-            walk(o);
-        store(o);
-        if (!C::Ring)
-            return;
-        publish_shared(); /* the copy engine writes where outputs lay */
-        __syncwarp();
-        if (threadIdx.x % 32 == 0)
-            barrier_arrive(memory.q_empty(queries.at));
-        queries.advance();
-    }
-};
 
 template <class C>
 static __global__ void __launch_bounds__(C::Threads, C::Blocks)
@@ -252,7 +15,6 @@ static __global__ void __launch_bounds__(C::Threads, C::Blocks)
     extern __shared__ uint8_t shared[];
     const hopper_memory<C> memory(shared);
     const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);
-    const uint32_t parts = job.tiles * job.heads;
     if (threadIdx.x == 0) {
         prefetch_map(&job.q);
         prefetch_map(&job.k);
@@ -264,22 +26,19 @@ static __global__ void __launch_bounds__(C::Threads, C::Blocks)
     launch_next();
     if constexpr (!C::Ring) {
         if (threadIdx.x == 0)
-            hopper_producer<C>(job, memory).run(hopper_part_of<C>(job, blockIdx.x));
+            hopper_producer<C>(job, memory).load(hopper_part_of<C>(job, blockIdx.x));
         hopper_consumer<C>(job, memory, group).run();
     } else if (group == 0) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(C::Producer));
-        if (threadIdx.x == 0) {
-            hopper_producer<C> producer(job, memory);
-            for (uint32_t n = 0, i; (i = hopper_index(job, n)) < parts; n++)
-                producer.run(hopper_part_of<C>(job, i));
-        }
+        if (threadIdx.x == 0)
+            hopper_producer<C>(job, memory).run();
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(C::Consumer));
         hopper_consumer<C> consumer(job, memory, group - 1);
         if (group == C::Groups && C::Groups > 1)
             consumer.pass_turn();
-        for (uint32_t n = 0, i; (i = hopper_index(job, n)) < parts; n++)
-            consumer.run();
+        while (consumer.run())
+            ;
     }
 }
 
@@ -321,12 +80,12 @@ static bool map_heads(CUtensorMap *map, const void *data, const attention_view *
     return tensor_map_boxes(map, data, dtype, 4, dims, strides, box, bytes);
 }
 
-#define L2_KEPT (32 << 20) /* bytes of K and V that stay in L2 while heads share them */
+#ifndef L2_KEPT
+#define L2_KEPT (16 << 20) /* bytes of K and V that stay in L2 while heads share them */
+#endif
 
 static uint32_t section_of(const struct attention_plan *p, int64_t heads)
 {
-    if (p->causal)
-        return (uint32_t)heads; /* the order of work counts for more */
     const int64_t bytes = p->keys * (p->dim + p->v_dim) * 2;
     const int64_t kv = bytes > 0 ? L2_KEPT / bytes : heads;
     const int64_t section = (kv < 1 ? 1 : kv) * p->group;
@@ -334,13 +93,14 @@ static uint32_t section_of(const struct attention_plan *p, int64_t heads)
 }
 
 static cudaError_t attention_hopper_as(const hopper_launch *l, const attention_job *a,
-                                       cudaStream_t stream)
+                                       uint32_t *counters, cudaStream_t stream)
 {
     const struct attention_plan &p = a->plan;
     const bool present = a->present_k != NULL;
     const void *k = present ? a->present_k : a->k, *v = present ? a->present_v : a->v;
     hopper_job job;
     job.plan = p;
+    job.counters = counters;
     job.lengths = a->lengths;
     job.mask = a->mask;
     job.y = a->y;
@@ -391,11 +151,10 @@ static cudaError_t attention_hopper_as(const hopper_launch *l, const attention_j
 /* ---- the choice -----------------------------------------------------------------------
  */
 
-/* Tiles of FP16 and BF16 by what they take, the first that fits. */
+/* speed: TFLOP/s of long sequences. Of FP16 and BF16. */
 struct hopper_choice {
-    int32_t dim;
-    bool odd;
-    const hopper_launch *ring[2], *at_once[2];
+    float speed;
+    const hopper_launch *launch[2];
 };
 
 #define TILES(...)                                                                       \
@@ -403,33 +162,60 @@ struct hopper_choice {
         &launch_of<hopper_tile<__half, __VA_ARGS__>>,                                    \
             &launch_of<hopper_tile<__nv_bfloat16, __VA_ARGS__>>                          \
     }
+/* Larger heads follow smaller ones; those without a ring come first. */
 static const hopper_choice choices[] = {
-    {64, false, TILES(64, 128, 3, 4, 1), TILES(64, 128, 1, 0, 3)},
-    {96, false, TILES(96, 128, 2, 2, 1), TILES(96, 128, 1, 0, 2)},
-    {128, false, TILES(128, 128, 2, 2, 1), TILES(128, 128, 1, 0, 2)},
-    {64, true, TILES(64, 128, 2, 4, 1, 0, true), TILES(64, 128, 1, 0, 2, 0, true)},
-    {128, true, TILES(128, 128, 2, 2, 1, 0, true), TILES(128, 128, 2, 2, 1, 0, true)},
+    {.launch = TILES(64, 128, 1, 0, 3)},
+    {.speed = 530, .launch = TILES(64, 96, 3, 4, 1)},
+    {.speed = 460, .launch = TILES(64, 128, 2, 4, 1)},
+    {.launch = TILES(96, 128, 1, 0, 2)},
+    {.speed = 600, .launch = TILES(96, 64, 3, 5, 1)},
+    {.launch = TILES(128, 128, 1, 0, 2)},
+    {.speed = 690, .launch = TILES(128, 64, 3, 4, 1)},
+    {.speed = 650, .launch = TILES(128, 128, 2, 2, 1)},
+    {.launch = TILES(64, 128, 1, 0, 2, true)},
+    {.speed = 400, .launch = TILES(64, 128, 2, 4, 1, true)},
+    {.speed = 400, .launch = TILES(128, 128, 2, 2, 1, true)},
 };
 
-#define FEW_BLOCKS 264         /* two of each multiprocessor */
-#define SMALL_BYTES (75 << 10) /* three of them on one */
+#define UNITS 132              /* multiprocessors */
+#define SMALL_BYTES (75 << 10) /* three blocks of that on one */
 #define MOST_BYTES 232448      /* of a block */
 
-/* All keys at once where several blocks fit side by side, or there are few. */
+static int64_t parts_of(const struct attention_plan *p, const hopper_launch *l)
+{
+    return p->batch * p->heads * ((p->length + l->rows - 1) / l->rows);
+}
+
+/* All keys at once, where several blocks fit side by side, or there are few. */
+static bool fits_at_once(const struct attention_plan *p, const hopper_launch *l)
+{
+    const int64_t tiles = (p->keys + l->keys - 1) / l->keys;
+    const int64_t most = parts_of(p, l) <= 2 * UNITS ? MOST_BYTES : SMALL_BYTES;
+    return tiles <= HOPPER_TILES && l->fixed + tiles * l->stage <= most;
+}
+
+/* The least time by rows that blocks compute one after the other, also those behind the
+ * last query. */
 static const hopper_launch *launch_for(const struct attention_plan *p)
 {
     const int64_t dim = p->dim > p->v_dim ? p->dim : p->v_dim;
-    const bool odd = p->mask.port >= 0 || p->softcap > 0,
-               bf16 = p->q.dtype == STRATA_BF16;
-    const hopper_choice *c = choices;
-    while (c->odd != odd || c->dim < dim)
-        c++;
-    const hopper_launch *l = c->at_once[bf16];
-    const int64_t tiles = (p->keys + l->keys - 1) / l->keys,
-                  blocks = p->batch * p->heads * ((p->length + l->rows - 1) / l->rows);
-    const int64_t most = blocks <= FEW_BLOCKS ? MOST_BYTES : SMALL_BYTES;
-    const bool fits = tiles <= HOPPER_TILES && l->fixed + tiles * l->stage <= most;
-    return fits ? l : c->ring[bf16];
+    const bool odd = p->mask.port >= 0 || p->softcap > 0;
+    const hopper_launch *best = NULL;
+    double least = INFINITY;
+    for (const hopper_choice &c : choices) {
+        const hopper_launch *l = c.launch[p->q.dtype == STRATA_BF16];
+        if (l->odd != odd || l->dim < dim || (best && l->dim > best->dim))
+            continue;
+        if (!l->stages && fits_at_once(p, l))
+            return l;
+        const int64_t rounds = (parts_of(p, l) + UNITS - 1) / UNITS;
+        const double time = l->stages ? rounds * l->rows / c.speed : INFINITY;
+        if (time < least) {
+            least = time;
+            best = l;
+        }
+    }
+    return best;
 }
 
 const char *attention_hopper_refuses(const struct attention_plan *p)
@@ -439,7 +225,8 @@ const char *attention_hopper_refuses(const struct attention_plan *p)
     return p->scale > 0 ? NULL : "takes scales above 0";
 }
 
-cudaError_t attention_hopper(const attention_job *job, cudaStream_t stream)
+cudaError_t attention_hopper(const attention_job *job, void *counters,
+                             cudaStream_t stream)
 {
-    return attention_hopper_as(launch_for(&job->plan), job, stream);
+    return attention_hopper_as(launch_for(&job->plan), job, (uint32_t *)counters, stream);
 }

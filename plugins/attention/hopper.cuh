@@ -4,7 +4,9 @@
  * one head. Tiles of keys are walked from the last to the first, for the last ones are
  * those that causal masks cut. The scores of a tile are made while the outputs of the
  * tile before are summed; P, rounded, goes from the registers of one product into the
- * other. Maximum and sum of a row are kept as the tiles go by, in units of exp2.
+ * other. Sums of a row are kept as the tiles go by, in units of exp2, and so are maxima,
+ * except that a ring's tiles that all see are held against the maximum before them, and
+ * only scores far above it make a new one.
  *
  * With a ring, warpgroup 0 asks the copy engine for tiles and the others take turns at
  * the tensor cores, so that the exponentials of one run beside the products of another.
@@ -14,22 +16,20 @@
 #define PLUGINS_ATTENTION_HOPPER_CUH
 
 #include "plugins/attention/job.cuh"
-#include "plugins/common/product/pair.cuh"
 #include "plugins/common/product/wgmma.cuh"
 
 #define PANEL 64       /* elements: rows of 128 bytes in shared memory */
 #define PANEL_ROW 128  /* bytes */
 #define HOPPER_TILES 8 /* of keys, of a block without a ring */
 
-/* Fast: of 16 exponentials, those made with multiplications. Odd: scores go through a
- * soft cap or a mask. */
+/* Stages: of the ring, or 0. Odd: scores go through a soft cap or a mask. */
 template <typename Element_, int Dim_, int Keys_, int Groups_, int Stages_, int Blocks_,
-          int Fast_ = 0, bool Odd_ = false>
+          bool Odd_ = false>
 struct hopper_tile {
     typedef Element_ Element;
     static const bool Ring = Stages_ > 0;
     static const int Dim = Dim_, Keys = Keys_, Groups = Groups_, Blocks = Blocks_;
-    static const int Stages = Ring ? Stages_ : HOPPER_TILES, Fast = Fast_;
+    static const int Stages = Ring ? Stages_ : HOPPER_TILES;
     static const bool Odd = Odd_;
     static const int Rows = Groups * 64, Threads = (Groups + Ring) * 128;
     static const int Panels = (Dim + PANEL - 1) / PANEL;
@@ -37,12 +37,13 @@ struct hopper_tile {
     static const int MaskBytes =
         Odd ? Groups * 4 * Keys * 4 : 0; /* 4: warps, of a float */
     static const int KBytes = Panels * Keys * PANEL_ROW, StageBytes = 2 * KBytes;
-    static const int Producer = Groups == 3 ? 32
-                                : Odd       ? 24
-                                            : 40; /* registers, also below */
-    static const int Consumer = Groups == 3 ? 160 : Odd ? 240 : 232;
+    static const int Producer = Groups == 3 ? 32 : 24; /* registers, also below */
+    static const int Consumer = Groups == 3 ? 160 : 240;
     static_assert(KBytes % 1024 == 0, "swizzled tiles begin at multiples of 1024");
     static_assert(Dim % 32 == 0, "whole products");
+    static_assert(!Ring || Producer + Groups * Consumer <=
+                               65536 / Threads / 8 * 8 * (Groups + 1),
+                  "warps ask for no more registers than the block was given");
     static_assert(!Odd || Keys == 128, "a lane loads 4 elements of a mask");
     static_assert(Stages * 6 * 8 <= 512, "barriers fit");
 };
@@ -54,6 +55,7 @@ struct hopper_job {
     void *y;
     uint32_t tiles, heads; /* of queries; of all rows of the batch */
     uint32_t section;      /* heads whose K and V stay in L2 */
+    uint32_t *counters;    /* parts taken beyond the first ones, blocks that ended */
     int32_t left, right;   /* keys a query sees beside its place */
     float scale;           /* times log2(e); of odd scores without */
 };
@@ -107,12 +109,17 @@ static __device__ inline hopper_part hopper_part_of(const hopper_job &job, uint3
     return part;
 }
 
-/* The block's part of a round; some have none in the last. With a causal mask every other
- * round goes backwards, so that all blocks get as much. */
-static __device__ inline uint32_t hopper_index(const hopper_job &job, uint32_t round)
+/* A block's next part: who is done first takes it, for parts take unlike times. */
+static __device__ inline uint32_t hopper_take(const hopper_job &job)
 {
-    const bool back = job.plan.causal && round % 2;
-    return round * gridDim.x + (back ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
+    return gridDim.x + atomicAdd(job.counters, 1);
+}
+
+/* The last block that has taken its parts leaves zeros for the next launch. */
+static __device__ inline void hopper_end(const hopper_job &job)
+{
+    if (atomicAdd(job.counters + 1, 1) == gridDim.x - 1)
+        job.counters[0] = job.counters[1] = 0;
 }
 
 /* ---- shared memory --------------------------------------------------------------------
@@ -210,6 +217,14 @@ struct hopper_producer {
         q.advance();
     }
 
+    /* Tells that there are no more parts. */
+    __device__ inline void end(void)
+    {
+        barrier_wait(memory.q_empty(q.at), q.parity ^ 1);
+        memory.parts[q.at].batch = -1;
+        barrier_arrive(memory.q_full(q.at));
+    }
+
     /* Tile of K (value 0) or V (value 1). */
     __device__ inline void load_tile(const hopper_part &part, int value,
                                      hopper_stage<C::Stages> &stage, int32_t tile)
@@ -226,240 +241,33 @@ struct hopper_producer {
         stage.advance();
     }
 
-    __device__ inline void run(const hopper_part &part)
+    /* Asks for a part. The number of the next is asked for before the last tiles, so that
+     * it is there in time. */
+    __device__ inline uint32_t load(const hopper_part &part)
     {
         const int n = part.last - part.first;
+        uint32_t next = 0;
         load_queries(part);
         for (int i = 0; i <= n; i++) {
+            if (C::Ring && i == max(n - 3, 0))
+                next = hopper_take(job);
             if (i < n)
                 load_tile(part, 0, k, part.last - 1 - i);
             if (i > 0)
                 load_tile(part, 1, v, part.last - i);
         }
+        return next;
     }
-};
 
-/* ---- rows of scores -------------------------------------------------------------------
- */
-
-/* A thread's two rows, 8 apart: its queries' keys [low, low + span), maximum and sum. */
-struct hopper_rows {
-    float largest[2], sum[2];
-    int32_t low[2];
-    uint32_t span[2];
-};
-
-/* 2^x for x <= 0 within 1e-4, without the unit that makes exponentials: the fraction in
- * [-0.5, 0.5] by a polynomial, the rest into the exponent. */
-static __device__ inline float exp2_multiplied(float x)
-{
-    const float magic = 12582912.0f; /* 1.5 * 2^23: rounds to whole numbers */
-    x = fmaxf(x, -126.0f);
-    const float t = x + magic, f = x - (t - magic);
-    float y = fmaf(f, 0.0555041087f, 0.2402264791f);
-    y = fmaf(f, y, 0.6931471806f);
-    y = fmaf(f, y, 1.0f);
-    return __int_as_float(__float_as_int(y) + (__float_as_int(t) << 23));
-}
-
-static __device__ inline float quad_max(float x)
-{
-    x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
-    return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
-}
-
-static __device__ inline float quad_sum(float x)
-{
-    x += __shfl_xor_sync(0xffffffffu, x, 1);
-    return x + __shfl_xor_sync(0xffffffffu, x, 2);
-}
-
-/* Scores to exponentials, in place; `shrink`: what earlier sums are to be multiplied by.
- * column: of the thread's first score. Rows that see nothing yet have exponentials of 0.
- */
-template <class C, bool Masked>
-static __device__ inline void softmax_tile(float (&s)[C::Keys / 8][4], hopper_rows &rows,
-                                           float (&shrink)[2], float scale,
-                                           int32_t column)
-{
-    const int N = C::Keys / 8;
-    float part[2][2] = {};
-    if (Masked) {
-#pragma unroll
-        for (int j = 0; j < N; j++)
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                if ((uint32_t)(column + j * 8 + e % 2 - rows.low[e / 2]) >=
-                    rows.span[e / 2])
-                    s[j][e] = -INFINITY;
-    }
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-        float most = fmaxf(s[0][2 * r], s[0][2 * r + 1]);
-#pragma unroll
-        for (int j = 1; j < N; j++)
-            most = fmaxf(most, fmaxf(s[j][2 * r], s[j][2 * r + 1]));
-        most = fmaxf(rows.largest[r], quad_max(most));
-        const float base = most == -INFINITY ? 0 : most * scale;
-        shrink[r] = exp2_near(fmaf(rows.largest[r], scale, -base));
-        rows.largest[r] = most;
-#pragma unroll
-        for (int j = 0; j < N; j++)
-#pragma unroll
-            for (int e = 0; e < 2; e++) {
-                const float x = fmaf(s[j][2 * r + e], scale, -base);
-                const float y =
-                    (j * 2 + e) % 16 < C::Fast ? exp2_multiplied(x) : exp2_near(x);
-                s[j][2 * r + e] = y;
-                part[r][e] += y;
-            }
-        rows.sum[r] = fmaf(rows.sum[r], shrink[r], part[r][0] + part[r][1]);
-    }
-}
-
-/* An element of a mask of any dtype as what it adds. */
-static __device__ inline float mask_addend(const uint8_t *at, int32_t dtype)
-{
-    if (dtype == STRATA_BOOL8)
-        return *at ? 0 : -INFINITY;
-    if (dtype == STRATA_FP32)
-        return *(const float *)at;
-    return dtype == STRATA_FP16 ? to_float(*(const __half *)at)
-                                : to_float(*(const __nv_bfloat16 *)at);
-}
-
-static __device__ inline int32_t mask_bytes(const struct attention_mask &m)
-{
-    return m.dtype == STRATA_BOOL8 ? 1 : m.dtype == STRATA_FP32 ? 4 : 2;
-}
-
-/* A mask that is the same for all queries: each lane loads 4 of a tile's 128 elements
- * while there is time, and the warp shares them through shared memory. */
-struct mask_row {
-    float4 four;
-
-    __device__ inline void load(const hopper_job &job, const hopper_part &part,
-                                int32_t tile)
+    /* All the block's parts. */
+    __device__ inline void run(void)
     {
-        const struct attention_mask &m = job.plan.mask;
-        const int32_t key = tile * 128 + (int32_t)(threadIdx.x % 32) * 4,
-                      size = mask_bytes(m);
-        const int32_t open = (int32_t)min(m.keys, (int64_t)part.keys);
-        const uint8_t *at =
-            (const uint8_t *)job.mask +
-            (part.batch * m.batch + part.head * m.head + key * m.key) * size;
-        float v[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            v[i] = key + i < open ? mask_addend(at + i * m.key * size, m.dtype) * LOG2_E
-                                  : -INFINITY;
-        four = make_float4(v[0], v[1], v[2], v[3]);
-    }
-
-    __device__ inline void share(uint32_t to) const
-    {
-        __syncwarp();
-        asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};\n" ::"r"(to + threadIdx.x %
-                                                                                 32 * 16),
-                     "f"(four.x), "f"(four.y), "f"(four.z), "f"(four.w)
-                     : "memory");
-        __syncwarp();
+        uint32_t next = blockIdx.x;
+        while (next < job.tiles * job.heads)
+            next = load(hopper_part_of<C>(job, next));
+        end();
+        hopper_end(job);
     }
 };
-
-/* Odd scores of a tile: to units of exp2, within the rows' bounds. row, column: of the
- * thread's first score; shared: the tile's mask_row, or 0. */
-template <int N>
-static __device__ inline void finish_odd(float (&s)[N][4], const hopper_job &job,
-                                         const hopper_part &part, const hopper_rows &rows,
-                                         int32_t row, int32_t column, uint32_t shared)
-{
-    const struct attention_mask &m = job.plan.mask;
-    const float cap = (float)job.plan.softcap, twice = 2 * LOG2_E * job.scale / cap;
-    const int32_t size = mask_bytes(m);
-    const int32_t open = job.mask ? (int32_t)min(m.keys, (int64_t)part.keys) : part.keys;
-    const uint8_t *at =
-        (const uint8_t *)job.mask +
-        (part.batch * m.batch + part.head * m.head + row * m.row + column * m.key) * size;
-    const float by = (cap > 0 ? cap : job.scale) * LOG2_E;
-    if (cap > 0) { /* tanh(x) is 1 - 2/(e^2x + 1) */
-#pragma unroll
-        for (int j = 0; j < N; j++)
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                s[j][e] = 1 - 2 * reciprocal_near(exp2_near(twice * s[j][e]) + 1);
-    }
-#pragma unroll
-    for (int j = 0; j < N; j++) {
-        float add[4] = {0, 0, 0, 0};
-        if (shared) {
-            asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];\n"
-                         : "=f"(add[0]), "=f"(add[1])
-                         : "r"(shared + (j * 8 + threadIdx.x % 4 * 2) * 4)
-                         : "memory");
-            add[2] = add[0];
-            add[3] = add[1];
-        }
-#pragma unroll
-        for (int e = 0; e < 4; e++) {
-            const int32_t key = column + j * 8 + e % 2;
-            if ((uint32_t)(key - rows.low[e / 2]) >= rows.span[e / 2] || key >= open)
-                add[e] = -INFINITY;
-            else if (job.mask && !shared)
-                add[e] =
-                    mask_addend(at + (e / 2 * 8 * m.row + (j * 8 + e % 2) * m.key) * size,
-                                m.dtype) *
-                    LOG2_E;
-            s[j][e] = add[e] == -INFINITY ? add[e] : fmaf(s[j][e], by, add[e]);
-        }
-    }
-}
-
-/* Two neighbours of the sums, 8 columns each, are a factor of a depth of 16. */
-template <class C>
-static __device__ inline void round_tile(uint32_t (&p)[C::Keys / 16][4],
-                                         const float (&s)[C::Keys / 8][4])
-{
-#pragma unroll
-    for (int j = 0; j < C::Keys / 8; j++)
-#pragma unroll
-        for (int r = 0; r < 2; r++)
-            p[j / 2][j % 2 * 2 + r] =
-                pack_two(typename C::Element(), s[j][2 * r], s[j][2 * r + 1]);
-}
-
-/* ---- products -------------------------------------------------------------------------
- */
-
-/* q, k: addresses of the warpgroup's rows and of the tile. */
-template <class C>
-static __device__ inline void multiply_scores(float (&s)[C::Keys / 8][4], uint32_t q,
-                                              uint32_t k)
-{
-    const uint64_t a = panel_descriptor(q, 16), b = panel_descriptor(k, 16);
-    multiply_begin();
-#pragma unroll
-    for (int d = 0; d < C::Dim; d += 16) {
-        const int panel = d / PANEL, in = d % PANEL * 2;
-        product<typename C::Element, C::Keys>::scores(
-            s, a + (panel * C::Rows * PANEL_ROW + in) / 16,
-            b + (panel * C::Keys * PANEL_ROW + in) / 16, d > 0);
-    }
-    multiply_commit();
-}
-
-template <class C>
-static __device__ inline void multiply_outputs(float (&o)[C::Dim / 8][4],
-                                               const uint32_t (&p)[C::Keys / 16][4],
-                                               uint32_t v)
-{
-    const uint64_t b = panel_descriptor(v, C::Keys * PANEL_ROW);
-    multiply_begin();
-#pragma unroll
-    for (int j = 0; j < C::Keys / 16; j++)
-        product<typename C::Element, C::Dim>::outputs(o, p[j],
-                                                      b + j * (16 * PANEL_ROW / 16));
-    multiply_commit();
-}
 
 #endif /* PLUGINS_ATTENTION_HOPPER_CUH */

@@ -25,8 +25,10 @@ const char *attention_decode_refuses(const struct attention_plan *p);
 /* Enqueue; the launch's error is for cudaGetLastError. */
 void attention_simt(const attention_job *job, cudaStream_t stream);
 void attention_present(const attention_job *job, cudaStream_t stream);
-cudaError_t attention_hopper(const attention_job *job, cudaStream_t stream);
 /* counters: zeros at first, and again after each launch. */
+enum { HOPPER_COUNTERS = 2 };
+cudaError_t attention_hopper(const attention_job *job, void *counters,
+                             cudaStream_t stream);
 cudaError_t attention_decode(const attention_job *job, void *workspace, size_t size,
                              void *counters, cudaStream_t stream);
 size_t attention_decode_workspace(const struct attention_plan *p);

@@ -25,9 +25,11 @@ ATTENTION_KERNELS = \
 	plugins/attention/simt.cu
 CUDA_PLUGIN_KERNELS += $(ATTENTION_KERNELS)
 EXTRA_DIST += \
+	plugins/attention/consumer.cuh \
 	plugins/attention/decode.cuh \
 	plugins/attention/hopper.cuh \
-	plugins/attention/job.cuh
+	plugins/attention/job.cuh \
+	plugins/attention/scores.cuh
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/attention-cuda.la
 plugins_attention_cuda_la_SOURCES = plugins/attention/plan.c

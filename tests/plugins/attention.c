@@ -181,6 +181,18 @@ static const struct layer_case large[] = {
      .in = {S4(3, 16, 1, 128), S4(3, 4, 1, 128), S4(3, 4, 1, 128), NONE,
             S4(3, 4, 3000, 128), S4(3, 4, 3000, 128), S1(3)},
      LENGTHS(0, 2999)},
+    /* more tiles than multiprocessors; scores that outgrow those before by far */
+    {"Attention", "", .n_in = 3,
+     .in = {S4(5, 28, 170, 64), S4(5, 7, 600, 64), S4(5, 7, 600, 64)}, .low = -8, .high = 8},
+    {"Attention", "", .n_in = 3,
+     .in = {S4(5, 30, 33, 64), S4(5, 10, 1100, 64), S4(5, 10, 1100, 64)},
+     .low = -8, .high = 8},
+    {"Attention", "causal = yes", .n_in = 3,
+     .in = {S4(2, 70, 190, 128), S4(2, 70, 190, 128), S4(2, 70, 190, 128)},
+     .low = -8, .high = 8},
+    {"Attention", "window_right = 150", .n_in = 3,
+     .in = {S4(2, 70, 180, 96), S4(2, 14, 330, 96), S4(2, 14, 330, 80)},
+     .low = -4, .high = 4},
 };
 
 LAYER_CASES(Attention, ORDINARY(cases), LARGE(large))
