@@ -1,30 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """Classify images: processors decode while the GPU computes.
 
-    pipeline.py NETWORK [--device cuda:0] [--lanes N] [--raw] IMAGE...
+    pipeline.py NETWORK [--device cuda:0] [--lanes N] [--in-flight N] [--raw] IMAGE...
 
 NETWORK (an INI file or an engine) takes rows of pixels, u8 in NHWC; it has what turns them
 into numbers. Each lane is a thread with a session of its own: it decodes a batch into
-pinned memory, and runs it. Decoders and runs leave the interpreter's lock, so that as many
-lanes decode as there are processors, and the GPU has another's batch meanwhile. Images are
-decoded by Pillow; with --raw files are rows as the network takes them.
+pinned memory, and runs it, at most --in-flight lanes at a time: enough for the GPU to be
+busy, and the others decode meanwhile. Decoders and runs leave the interpreter's lock.
+Images are decoded by Pillow; with --raw files are rows as the network takes them.
 """
 import argparse
 import itertools
+import queue
 import threading
 
+import numpy
 import strata
 
 
 class Lanes:
     """Batches of items through a network, by threads; decode(item, row) fills a row."""
 
-    def __init__(self, net, decode, lanes):
+    def __init__(self, net, decode, lanes, in_flight):
         (self.input, binding), = net.inputs.items()
         (self.output, _), = net.outputs.items()
         self.rows, self.decode = binding.shape[0], decode
         self.lanes = [(net.pinned(self.input), net.pinned(self.output)) for _ in range(lanes)]
         self.sessions = [net.session(**{self.input: x, self.output: y}) for x, y in self.lanes]
+        self.turns = queue.SimpleQueue()
+        for _ in range(in_flight):
+            self.turns.put(None)
 
     def work(self, lane, batches, take):
         x, y = (tensor.numpy() for tensor in self.lanes[lane])
@@ -36,7 +41,9 @@ class Lanes:
                 return
             for item, row in zip(items, x):
                 decode(item, row)
+            self.turns.get()
             run()
+            self.turns.put(None)
             take(first, y[:len(items)])
 
     def run(self, items, take):
@@ -60,13 +67,7 @@ def decode_image(path, row):
         height, width = row.shape[1:]
         image.draft("RGB", (width, height))  # JPEG: no more pixels than are needed
         pixels = image.convert("RGB").resize((width, height), Image.Resampling.BILINEAR)
-    row[:] = memory_of(pixels).transpose(2, 0, 1)
-
-
-def memory_of(pixels):
-    import numpy
-
-    return numpy.asarray(pixels)
+    row[:] = numpy.asarray(pixels).transpose(2, 0, 1)
 
 
 def read_raw(path, row):
@@ -80,6 +81,7 @@ def main():
     parser.add_argument("images", nargs="+")
     parser.add_argument("--device", default="host")
     parser.add_argument("--lanes", type=int, default=4)
+    parser.add_argument("--in-flight", type=int, default=3)
     parser.add_argument("--raw", action="store_true")
     options = parser.parse_args()
     net = strata.load(options.network, device=options.device)
@@ -88,7 +90,8 @@ def main():
     def take(first, rows):
         for i, row in enumerate(rows):
             classes[first + i] = int(row.argmax())
-    Lanes(net, read_raw if options.raw else decode_image, options.lanes).run(options.images, take)
+    decode = read_raw if options.raw else decode_image
+    Lanes(net, decode, options.lanes, options.in_flight).run(options.images, take)
     for i, image in enumerate(options.images):
         print(image, net.labels[classes[i]] if net.labels else classes[i])
 

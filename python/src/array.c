@@ -172,10 +172,7 @@ static bool is_on_cuda(PyObject *object, bool *yes)
 static bool take_dlpack(struct array *a, PyObject *object, const char *name,
                         bool writable, void *stream)
 {
-    bool ordered = false;
-    if (stream && !is_on_cuda(object, &ordered))
-        return false;
-    PyObject *capsule = ask_dlpack(object, ordered ? stream : NULL);
+    PyObject *capsule = ask_dlpack(object, stream);
     if (!capsule)
         return false;
     const struct dl_tensor *t = open_capsule(capsule, name, writable);
@@ -208,10 +205,15 @@ bool array_take(struct array *a, PyObject *object, const char *name, bool writab
         take_tensor(a, (Tensor *)object);
         return true;
     }
-    if (PyObject_CheckBuffer(object))
+    const bool has_dlpack = PyObject_HasAttrString(object, "__dlpack__");
+    bool ordered = false;
+    if (has_dlpack && (stream || !PyObject_CheckBuffer(object)) &&
+        !is_on_cuda(object, &ordered))
+        return false;
+    if (PyObject_CheckBuffer(object) && !ordered) /* an array of CuPy's has one in vain */
         return take_buffer(a, object, name, writable);
-    if (PyObject_HasAttrString(object, "__dlpack__"))
-        return take_dlpack(a, object, name, writable, stream);
+    if (has_dlpack)
+        return take_dlpack(a, object, name, writable, ordered ? stream : NULL);
     PyErr_Format(PyExc_TypeError,
                  "'%s' is %R, which has neither a buffer nor __dlpack__; pass an array",
                  name, (PyObject *)Py_TYPE(object));

@@ -230,9 +230,13 @@ static bool run(struct call *k)
                         .rows = context_rows_of(c, n),
                         .inputs = k->memory,
                         .outputs = k->memory + n->n_in};
+    bool bound = false;
     int status;
+    if (k->on_device && !context_bind_inputs(c, n, k->arrays, &bound))
+        return false;
     Py_BEGIN_ALLOW_THREADS status =
-        strata_context_run_parts(c->context, &part, 1, &c->err);
+        bound ? strata_context_run(c->context, &c->err)
+              : strata_context_run_parts(c->context, &part, 1, &c->err);
     if (status == STRATA_OK)
         status = unpack_outputs(k);
     Py_END_ALLOW_THREADS return status == STRATA_OK || raise_error(&c->err) != NULL;

@@ -18,10 +18,8 @@ static void handle_dealloc(Handle *h)
 }
 
 /* Its libraries may be those of Python's packages, of which the loader knows nothing. */
-static bool load_cuda(const char *device)
+static bool load_cuda(void)
 {
-    if (!device || strncmp(device, "cuda", 4) != 0)
-        return true;
     PyObject *module = PyImport_ImportModule("strata._cuda");
     PyObject *none = module ? PyObject_CallMethod(module, "load", NULL) : NULL;
     const bool loaded = none != NULL;
@@ -34,12 +32,14 @@ Handle *handle_open(const char *device)
 {
     strata_error err;
     int status;
-    if (!load_cuda(device))
+    const bool is_cuda = device && strncmp(device, "cuda", strlen("cuda")) == 0;
+    if (is_cuda && !load_cuda())
         return NULL;
     Handle *h = (Handle *)PyType_GenericAlloc(HandleType, 0);
     if (!h)
         return NULL;
     h->generation = process_generation();
+    h->is_cuda = is_cuda;
     Py_BEGIN_ALLOW_THREADS status = strata_create(&h->handle, device, &err);
     Py_END_ALLOW_THREADS if (status == STRATA_OK) return h;
     Py_DECREF(OBJECT(h));

@@ -129,6 +129,7 @@ PyObject *tensor_cuda_interface(Tensor *t, void *unused);
 typedef struct {
     PyObject_HEAD strata_handle *handle;
     unsigned generation;
+    bool is_cuda;
     unsigned long long pinned; /* bytes of tensors */
 } Handle;
 bool handle_register(PyObject *module);
@@ -178,6 +179,10 @@ struct context {
     strata_context *context;
     strata_binding *bindings; /* at the sizes that are set */
     void **staged;            /* of inputs that must be converted */
+    const void **seen;        /* addresses of the last call's inputs */
+    unsigned repeats;         /* calls in a row with the same */
+    unsigned patience;        /* as many before they are bound */
+    bool bound;               /* they are */
     strata_error err;
 };
 /* An exception is set where NULL or false is given. stream: cudaStream_t of others, of
@@ -193,6 +198,10 @@ void *context_convert(struct context *c, const Network *n, int index,
                       const struct array *a, bool cast);
 /* What is put on its stream from now on waits for what is on another of CUDA. */
 bool context_follow(struct context *c, void *native);
+/* Inputs that come from the same memory of the device over and over are used where they
+ * are: whether those of the next run are, which strata_context_run then computes. */
+bool context_bind_inputs(struct context *c, const Network *n, const struct array *inputs,
+                         bool *bound);
 int context_read_sizes(struct context *c, const Network *n);
 /* Dims of a binding, row by row in memory. */
 strata_desc context_plain(const strata_binding *b);

@@ -57,8 +57,7 @@ Tensor *tensor_pinned(const strata_desc *desc, PyObject *handle)
     }
     memset(t->data, 0, t->bytes);
     t->base = Py_NewRef(handle);
-    t->device =
-        strncmp(strata_device_name(h->handle), "cuda", 4) == 0 ? DL_CUDA_HOST : DL_CPU;
+    t->device = h->is_cuda ? DL_CUDA_HOST : DL_CPU;
     h->pinned += t->bytes;
     return t;
 }
@@ -206,10 +205,28 @@ static PyObject *get_address(Tensor *t, void *unused)
 static PyObject *tensor_numpy(Tensor *t, PyObject *unused)
 {
     (void)unused;
+    if (refuse_buffer(t, PyBUF_STRIDES) != 0) /* which NumPy passes over */
+        return NULL;
     PyObject *numpy = PyImport_ImportModule("numpy");
     PyObject *array = numpy ? PyObject_CallMethod(numpy, "asarray", "O", t) : NULL;
     Py_XDECREF(numpy);
     return array;
+}
+
+/* NumPy asks where there is no buffer: to be told why. */
+static PyObject *tensor_array(Tensor *t, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"dtype", "copy", NULL};
+    PyObject *dtype = Py_None, *copy = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO", names, &dtype, &copy))
+        return NULL;
+    PyObject *array = tensor_numpy(t, NULL);
+    if (!array || (dtype == Py_None && copy != Py_True))
+        return array;
+    PyObject *made = dtype == Py_None ? PyObject_CallMethod(array, "copy", NULL)
+                                      : PyObject_CallMethod(array, "astype", "O", dtype);
+    Py_DECREF(array);
+    return made;
 }
 
 static Py_ssize_t tensor_length(Tensor *t)
@@ -258,6 +275,8 @@ static PyObject *tensor_repr(Tensor *t)
 static PyMethodDef methods[] = {
     {"numpy", PYTHON(tensor_numpy), METH_NOARGS,
      "A NumPy array of the same memory. BufferError on a GPU."},
+    {"__array__", PYTHON(tensor_array), METH_VARARGS | METH_KEYWORDS,
+     "The same for NumPy, by a dtype or as a copy where it wants one."},
     {"__dlpack__", PYTHON(tensor_dlpack), METH_VARARGS | METH_KEYWORDS,
      "A DLPack capsule of the same memory."},
     {"__dlpack_device__", PYTHON(tensor_dlpack_device), METH_NOARGS,
