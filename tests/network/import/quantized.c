@@ -114,13 +114,18 @@ Test(quantized_models, weights_of_e4m3_stay_so)
     static const uint8_t floats[] = {0x3c, 0xc0, 0x44, 0xc8, 0x4a, 0xfe};
     struct imported i = import_model_text(
         "ir 10\nopset 21\ninput x f 5x2\noutput y\ninit p f 2x3 1.5 -2 3 -4 5 -448\n"
-        "init s f 3 0.5 0.25 2\nnode Cast p -> q to=17\n"
-        "node DequantizeLinear q,s -> w axis=1\nnode MatMul x,w -> y\n");
+        "init s f 3 0.5 0.25 2\nnode Cast p -> q to=17\ninit a f - 0.5\ninit n f - 0\n"
+        "node Cast n -> z to=17\nnode QuantizeLinear x,a,z -> i\n"
+        "node DequantizeLinear i,a,z -> f\nnode DequantizeLinear q,s -> w axis=1\n"
+        "node MatMul f,w -> y\n");
     cr_assert_eq(i.status, STRATA_OK, "%s", i.err.message);
     const struct section *s = layer_of(&i, "MatrixMultiply");
     cr_assert_not_null(s);
     const struct value *b = weight_of(&i, s, "b");
     cr_assert(b && b->dtype == STRATA_E4M3 && weight_of(&i, s, "weight_scale"));
     cr_expect_arr_eq(b->data, floats, sizeof floats);
+    const struct section *to = layer_of(&i, "Quantize");
+    cr_assert(to && layer_of(&i, "Dequantize") && to->n_attrs == 1);
+    cr_expect_str_eq(to->attrs[0].value, "e4m3");
     imported_close(&i);
 }
