@@ -8,9 +8,8 @@
 #include "kernels/layer.cuh"
 #include "plugins/rnn/persistent.h"
 
-#define PERSISTENT_ROWS 8       /* least of a group */
-#define PERSISTENT_MOST_ROWS 64 /* a power of two times those */
-#define PERSISTENT_EMPTY 0xff   /* each byte of a slot that waits to be filled */
+#define PERSISTENT_ROWS 8     /* least of a group */
+#define PERSISTENT_EMPTY 0xff /* each byte of a slot that waits to be filled */
 
 /* A kernel and its blocks, each of which owns `units` hidden units. */
 struct persistent_entry {
@@ -45,21 +44,22 @@ static inline int persistent_room(const persistent_entry &entry, int64_t hidden,
     return (int)(groups < room ? groups : room);
 }
 
-/* Rows and groups of a shape. As few rows to a group as let all of the batch run at once,
- * for then each block waits for the fewest; else the most, and further launches. */
+/* Rows, at most `most`, and groups of a shape. As few rows to a group as let all of the
+ * batch run at once, for then each block waits for the fewest; else the most, and further
+ * launches. */
 static inline int
 persistent_divide(const strata_node *n, int64_t hidden, int directions, int64_t batch,
-                  persistent_entry (*entry_of)(const persistent_shape &),
+                  int most, persistent_entry (*entry_of)(const persistent_shape &),
                   persistent_shape *s)
 {
-    for (s->rows = PERSISTENT_ROWS; s->rows <= PERSISTENT_MOST_ROWS; s->rows *= 2) {
+    for (s->rows = PERSISTENT_ROWS; s->rows <= most; s->rows *= 2) {
         const int64_t groups = (batch + s->rows - 1) / s->rows;
         cudaError_t e = cudaSuccess;
         s->groups = persistent_room(entry_of(*s), hidden, directions, groups, &e);
         if (e != cudaSuccess)
             return STRATA_FAIL(n, STRATA_EDEVICE, "persistent RNN: %s",
                                cudaGetErrorString(e));
-        if (s->groups > 0 && (s->groups == groups || s->rows == PERSISTENT_MOST_ROWS))
+        if (s->groups > 0 && (s->groups == groups || s->rows == most))
             return STRATA_OK;
     }
     return STRATA_FAIL(n, STRATA_EUNSUPPORTED,

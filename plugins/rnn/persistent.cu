@@ -6,6 +6,8 @@
 
 #include "plugins/rnn/launch.cuh"
 
+#define MOST_ROWS 64 /* of a group */
+
 typedef void (*entry_kernel)(persistent_job);
 
 /* ---- which kernel ---------------------------------------------------------------------
@@ -55,7 +57,7 @@ static int plan(const strata_node *n, int gates, int64_t hidden, int directions,
             .chunks = hidden <= once       ? 1
                       : hidden <= 2 * once ? 2
                                            : 4};
-    return persistent_divide(n, hidden, directions, batch, entry_of, out);
+    return persistent_divide(n, hidden, directions, batch, MOST_ROWS, entry_of, out);
 }
 
 /* ---- weights

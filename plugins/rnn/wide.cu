@@ -20,10 +20,10 @@ static persistent_entry entry_of_shape(void)
 template <typename T, int Gates, int Chunks>
 static persistent_entry entry_of_rows(const persistent_shape &s)
 {
-    return s.rows == 8    ? entry_of_shape<wide_shape<T, Gates, Chunks, 8>>()
-           : s.rows == 16 ? entry_of_shape<wide_shape<T, Gates, Chunks, 16>>()
-           : s.rows == 32 ? entry_of_shape<wide_shape<T, Gates, Chunks, 32>>()
-                          : entry_of_shape<wide_shape<T, Gates, Chunks, 64>>();
+    return s.rows == 8 ? entry_of_shape<wide_shape<T, Gates, Chunks, 8>>()
+           : s.rows == 16
+               ? entry_of_shape<wide_shape<T, Gates, Chunks, 16>>()
+               : entry_of_shape<wide_shape<T, Gates, Chunks, WIDE_MOST_ROWS>>();
 }
 
 template <typename T, int Gates>
@@ -75,7 +75,8 @@ static int plan(const strata_node *n, int gates, int64_t hidden, int directions,
             .gates = gates,
             .chunks = (int)((hidden + once - 1) / once)};
     return status ? status
-                  : persistent_divide(n, hidden, directions, batch, entry_of, out);
+                  : persistent_divide(n, hidden, directions, batch, WIDE_MOST_ROWS,
+                                      entry_of, out);
 }
 
 /* ---- weights -------------------------------------------------------------------------

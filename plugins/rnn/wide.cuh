@@ -30,21 +30,18 @@
 #define WIDE_CHUNK 128 /* of the depth, of a warpgroup at a time */
 #define WIDE_STEPS (WIDE_CHUNK / 16)
 #define WIDE_PAIRS (WIDE_UNITS / 2)
-#define WIDE_ROWS_AT_ONCE                                                                \
-    (WIDE_THREADS / WIDE_PAIRS)                 /* a thread has two units of one         \
-                                                 */
-#define WIDE_PART (WIDE_UNITS * WIDE_GATES + 4) /* floats: so that no banks meet */
+#define WIDE_MOST_ROWS (WIDE_THREADS / WIDE_PAIRS) /* a thread has a pair of one */
+#define WIDE_PART (WIDE_UNITS * WIDE_GATES + 4)    /* floats: so that no banks meet */
 
-/* Chunks: of a warpgroup. Rows: of the batch. */
+/* Chunks: of a warpgroup. Rows: of the batch, at most WIDE_MOST_ROWS. */
 template <typename T_, int Gates_, int Chunks_, int Rows_>
 struct wide_shape {
     typedef T_ T;
     static const int Gates = Gates_, Chunks = Chunks_, Rows = Rows_;
+    static const int Lead = Chunks < 2 ? Chunks : 2;
     static const int Pieces = Rows / 8; /* 16 bytes of h that a thread takes of a chunk */
     static const int Apart = 64 / Rows; /* tiles of 16 units from piece to piece */
-    static const int Ahead = Chunks * Pieces <= 16 ? Chunks : 16 / Pieces; /* chunks */
-    static const int Panel = Rows * 128; /* bytes of 64 units of h */
-    static const int Passes = Rows <= WIDE_ROWS_AT_ONCE ? 1 : Rows / WIDE_ROWS_AT_ONCE;
+    static const int Panel = Rows * 128;      /* bytes of 64 units of h */
     static const int Part = Rows * WIDE_PART; /* floats of a warpgroup's sums */
     static const int HBytes = WIDE_GROUPS * Chunks * 2 * Panel;
     static const int Bytes = 1024 /* to align */ + HBytes +
@@ -61,11 +58,9 @@ struct wide_product;
 #define WIDE_N_4 "%0,%1,%2,%3"
 #define WIDE_N_8 WIDE_N_4 ",%4,%5,%6,%7"
 #define WIDE_N_16 N_16
-#define WIDE_N_32 N_32
 #define WIDE_O_4(d) O_1("+f", d, 0)
 #define WIDE_O_8(d) O_2("+f", d, 0)
 #define WIDE_O_16(d) O_16("+f", d)
-#define WIDE_O_32(d) O_32("+f", d)
 /* a to g: the numbers of the operands that follow the sums. */
 #define WIDE_PRODUCT(type, name, n, count, a, b, c, e, f, g)                             \
     template <>                                                                          \
@@ -88,7 +83,6 @@ struct wide_product;
 WIDE_PRODUCTS(8, 4, 4, 5, 6, 7, 8, 9)
 WIDE_PRODUCTS(16, 8, 8, 9, 10, 11, 12, 13)
 WIDE_PRODUCTS(32, 16, 16, 17, 18, 19, 20, 21)
-WIDE_PRODUCTS(64, 32, 32, 33, 34, 35, 36, 37)
 
 /* Where in R a half of a block's packed weights comes from: [step][thread][word][2], as
  * wgmma has its first factor. A lane's two sums of a column, 8 rows apart, are gates of
@@ -125,38 +119,39 @@ static __device__ inline void store_four(uint32_t to, const uint4 &v)
  * row. Eight lanes that store together have eight rows, so that no banks meet. */
 template <class S>
 struct wide_rows {
-    uint4 v[S::Ahead][S::Pieces];
-    const uint16_t *slots, *state; /* NULL: beyond the batch, and of state zeros */
-    const uint16_t *from;          /* of them, this step's */
-    int slots_apart, apart;        /* elements from tile to tile */
-    int first, tiles;              /* its first piece's tile; how many there are */
-    uint32_t to, twist;            /* where pieces go, but for the 16 bytes */
+    uint4 v[S::Chunks][S::Pieces];
+    const uint16_t *from, *slots; /* of this step; of the next */
+    int64_t slot;
+    int apart, slots_apart; /* elements from tile to tile */
+    int first, tiles, all; /* its first piece's tile; how many there are, and of a slot */
+    uint32_t to, twist;    /* where pieces go, but for the 16 bytes */
 
     __device__ wide_rows(const persistent_job &job, const persistent_line &line,
                          int group, uint32_t shared)
+        : slot(job.slot), apart(WIDE_UNITS), slots_apart(job.batch * WIDE_UNITS)
     {
         const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
         const int half = S::Rows == 8 ? lane / 8 % 2 : lane / 16;
         const int row = S::Rows == 8 ? lane % 8 : warp % (S::Rows / 16) * 16 + lane % 16;
         const int tile = S::Rows == 8 ? warp * 2 + lane / 16 : warp / (S::Rows / 16);
-        const bool has = group + row < job.batch;
+        const int64_t place = group + row;
         first = (int)threadIdx.x / 128 * S::Chunks * WIDE_STEPS + tile;
-        tiles = job.hidden / WIDE_UNITS;
-        slots_apart = job.batch * WIDE_UNITS;
-        slots = has ? (const uint16_t *)line.slots + (int64_t)first * slots_apart +
-                          (int64_t)(group + row) * WIDE_UNITS + half * 8
-                    : NULL;
-        state = has && line.h0
-                    ? (const uint16_t *)line.h0 + (int64_t)(group + row) * job.hidden +
-                          first * WIDE_UNITS + half * 8
-                    : NULL;
+        all = place < job.batch ? job.hidden / WIDE_UNITS : 0;
+        tiles = line.h0 ? all : 0;
+        from = (const uint16_t *)line.h0 + place * job.hidden + first * WIDE_UNITS +
+               half * 8;
+        slots = (const uint16_t *)line.slots + slot + (int64_t)first * slots_apart +
+                place * WIDE_UNITS + half * 8;
         to = shared + first / 4 * S::Panel + row * 128;
         twist = (uint32_t)((first % 4 * 2 + half) ^ row % 8);
     }
-    __device__ void begin(int step, int64_t slot)
+    /* To the next step, whose h is in a slot. */
+    __device__ void next(void)
     {
-        from = step == 0 ? state : slots ? slots + step * slot : NULL;
-        apart = step == 0 ? WIDE_UNITS : slots_apart;
+        from = slots;
+        slots += slot;
+        apart = slots_apart;
+        tiles = all;
     }
     __device__ uint4 load(int piece) const
     {
@@ -167,25 +162,28 @@ struct wide_rows {
 #pragma unroll
         for (int p = 0; p < S::Pieces; p++) {
             const int piece = chunk * S::Pieces + p;
-            v[chunk % S::Ahead][p] = from && first + piece * S::Apart < tiles
-                                         ? load(piece)
-                                         : make_uint4(0, 0, 0, 0);
+            v[chunk][p] =
+                first + piece * S::Apart < tiles ? load(piece) : make_uint4(0, 0, 0, 0);
         }
+    }
+    static __device__ bool missing(const uint4 &x)
+    {
+        return max(max(x.x, x.y), max(x.z, x.w)) == UINT32_MAX;
     }
     /* An initial state is there, whatever it looks like. */
     __device__ void wait(int chunk, bool initial)
     {
-        uint4(&x)[S::Pieces] = v[chunk % S::Ahead];
+        uint4(&x)[S::Pieces] = v[chunk];
         for (;;) {
-            bool all = true;
+            uint32_t most = 0;
 #pragma unroll
             for (int p = 0; p < S::Pieces; p++)
-                all = all && persistent_there(x[p]);
-            if (__all_sync(~0u, all || initial))
+                most = max(most, max(max(x[p].x, x[p].y), max(x[p].z, x[p].w)));
+            if (initial || !__any_sync(~0u, most == UINT32_MAX))
                 return;
 #pragma unroll
             for (int p = 0; p < S::Pieces; p++)
-                if (!persistent_there(x[p]))
+                if (missing(x[p]))
                     x[p] = load(chunk * S::Pieces + p);
         }
     }
@@ -195,28 +193,32 @@ struct wide_rows {
         for (int p = 0; p < S::Pieces; p++) {
             const int tile = (chunk * S::Pieces + p) * S::Apart;
             store_four(to + tile / 4 * S::Panel + (twist ^ tile % 4 * 2) * 16,
-                       v[chunk % S::Ahead][p]);
+                       v[chunk][p]);
         }
+    }
+    /* What is asked for before any of it is there. Who asked for all would ask again for
+     * all that is late, and be in the way of others. */
+    __device__ void lead(void)
+    {
+#pragma unroll
+        for (int c = 0; c < S::Lead; c++)
+            ask(c);
     }
 };
 
-/* Sums of a warpgroup's half of the depth. What is there first is stored while the rest
- * is on its way: who asked for all of it at once would ask again for all that is late. */
+/* Begin the sums of a warpgroup's half of the depth. */
 template <class S>
 static __device__ inline void
 wide_multiply(wide_rows<S> &rows, const uint4 (&weight)[S::Chunks * WIDE_STEPS],
-              uint64_t panel, bool initial, float (&d)[S::Rows / 8][4])
+              uint64_t panel, int group, bool initial, float (&d)[S::Rows / 8][4])
 {
-    const int group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
 #pragma unroll
     for (int c = 0; c < S::Chunks; c++) {
         rows.wait(c, initial);
         rows.store(c);
 #pragma unroll
-        for (int a = 1; a < S::Ahead && c == 0; a++)
+        for (int a = S::Lead; a < S::Chunks && c == 0; a++)
             rows.ask(a);
-        if (c + S::Ahead < S::Chunks)
-            rows.ask(c + S::Ahead);
         publish_shared();
         named_sync(1 + group, 128);
         multiply_begin();
@@ -227,8 +229,6 @@ wide_multiply(wide_rows<S> &rows, const uint4 (&weight)[S::Chunks * WIDE_STEPS],
                 s > 0);
         multiply_commit();
     }
-    multiply_wait<0>();
-    hold(d);
 }
 
 /* To where cells find them: rows of units by gates. */
@@ -248,137 +248,153 @@ static __device__ inline void wide_part(float *part, const float (&d)[S::Rows / 
 /* ---- cells ----------------------------------------------------------------------------
  */
 
+static __device__ inline uint32_t wide_word(const void *from)
+{
+    uint32_t v; /* volatile: not before what is asked for in front of it */
+    asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(v) : "l"(from));
+    return v;
+}
+
 /* Two neighbouring units of a row. */
+template <class S>
 struct wide_cell {
     float h[2], c[2];
-    int length;
+    uint32_t input[S::Gates];
+    const typename S::T *sums; /* of the coming step */
+    typename S::T *y, *slot;   /* of this step; of the next */
+    int length;                /* 0: the row is none */
 };
 
-/* A thread's cells: of its row, and in further passes of those behind. */
+/* What a thread's cells are moved by. */
 template <class S>
 struct wide_cells {
     typedef typename S::T T;
     const persistent_job &job;
     const persistent_line &line;
     const float *bias;   /* of the block: gates by units */
-    int first, row, own; /* the block's first row; the thread's; the block's unit */
-    int unit;
+    int row, own;        /* of the block: the thread's row, the first of its units */
+    int64_t place, unit; /* of the layer */
+    bool has;
+    int64_t sums_step, y_step; /* from a row's step to its next */
 
     __device__ wide_cells(const persistent_job &j, const persistent_line &l, int group,
                           const float *b)
-        : job(j), line(l), bias(b), first(group), row((int)threadIdx.x / WIDE_PAIRS),
-          own((int)threadIdx.x % WIDE_PAIRS * 2), unit((int)blockIdx.x * WIDE_UNITS + own)
+        : job(j), line(l), bias(b), row((int)threadIdx.x / WIDE_PAIRS),
+          own((int)threadIdx.x % WIDE_PAIRS * 2), place(group + row),
+          unit((int)blockIdx.x * WIDE_UNITS + own), has(row < S::Rows && place < j.batch),
+          sums_step(l.backward ? -j.sums_step : j.sums_step),
+          y_step(l.backward ? -j.y_step : j.y_step)
     {
-    }
-    __device__ int64_t row_of(int pass) const
-    {
-        return first + row + pass * WIDE_ROWS_AT_ONCE;
-    }
-    __device__ bool has(int pass) const
-    {
-        return row < S::Rows && row_of(pass) < job.batch;
     }
     __device__ float2 load(const void *from, int64_t at) const
     {
         return from ? unpack_two(T(), *(const uint32_t *)((const T *)from + at))
                     : make_float2(0, 0);
     }
-    __device__ void begin(wide_cell &x, int pass) const
+    __device__ T *y_of(int64_t t) const
     {
+        return (T *)line.y + t * job.y_step + place * job.y_row + unit;
+    }
+    __device__ void begin(wide_cell<S> &x) const
+    {
+        const int64_t at = place * job.hidden + unit;
         float2 h = {0, 0}, c = {0, 0};
-        x.length = job.steps;
-        if (has(pass)) {
-            const int64_t at = row_of(pass) * job.hidden + unit;
-            if (job.lengths)
-                x.length = max(0, min(job.lengths[row_of(pass)], job.steps));
+        x.length = has ? job.steps : 0;
+        if (has && job.lengths)
+            x.length = max(0, min(job.lengths[place], job.steps));
+        if (has) {
             h = load(line.h0, at);
             c = load(line.c0, at);
         }
         x.h[0] = h.x, x.h[1] = h.y;
         x.c[0] = c.x, x.c[1] = c.y;
+        const int64_t t = line.backward ? x.length - 1 : 0;
+        x.sums = (const T *)line.sums + t * job.sums_step + place * job.sums_row + unit;
+        x.y = y_of(t);
+        x.slot = (T *)line.slots + job.slot + wide_at(job.batch, place, unit);
     }
-    /* The row's own time of step i. */
-    __device__ int64_t time(const wide_cell &x, int i) const
+    /* Ask for the inputs of step i. */
+    __device__ void ask(wide_cell<S> &x, int i) const
     {
-        return line.backward && i < x.length ? x.length - 1 - i : i;
-    }
-    __device__ void inputs(const wide_cell &x, int pass, int i,
-                           uint32_t (&input)[S::Gates]) const
-    {
-        const T *from = (const T *)line.sums + time(x, i) * job.sums_step +
-                        row_of(pass) * job.sums_row + unit;
 #pragma unroll
         for (int g = 0; g < S::Gates; g++)
-            input[g] = has(pass) && i < x.length
-                           ? __ldg((const uint32_t *)(from + g * job.gate))
-                           : 0;
+            x.input[g] = i < x.length ? wide_word(x.sums + g * job.gate) : 0;
+        x.sums += sums_step;
     }
-    /* r: recurrent sums of unit e. s: of the input. */
-    __device__ void move(wide_cell &x, int e, const float4 &r, const float (&s)[4],
-                         bool live) const
+    /* The inputs of unit e with their biases; of gru's reset gate's factor, that alone.
+     */
+    __device__ void sum(const wide_cell<S> &x, float (&s)[2][WIDE_GATES]) const
     {
-        const float *b = bias + own + e;
+#pragma unroll
+        for (int g = 0; g < WIDE_GATES; g++) {
+            const float2 b = *(const float2 *)(bias + g * WIDE_UNITS + own);
+            const float2 in = g < S::Gates
+                                  ? unpack_two(T(), x.input[g < S::Gates ? g : 0])
+                                  : make_float2(0, 0);
+            s[0][g] = in.x + b.x;
+            s[1][g] = in.y + b.y;
+        }
+    }
+    /* r: recurrent sums of unit e. s: the others. */
+    __device__ void move(wide_cell<S> &x, int e, const float4 &r,
+                         const float (&s)[WIDE_GATES], bool live) const
+    {
         float h, c = x.c[e];
         if (S::Gates == PERSISTENT_LSTM) {
-            const float in = persistent_sigmoid(r.x + (s[0] + b[0]));
-            const float out = persistent_sigmoid(r.y + (s[1] + b[WIDE_UNITS]));
-            const float forget = persistent_sigmoid(r.z + (s[2] + b[2 * WIDE_UNITS]));
-            c = forget * c + in * persistent_tanh(r.w + (s[3] + b[3 * WIDE_UNITS]));
+            const float in = persistent_sigmoid(r.x + s[0]);
+            const float out = persistent_sigmoid(r.y + s[1]);
+            const float forget = persistent_sigmoid(r.z + s[2]);
+            c = forget * c + in * persistent_tanh(r.w + s[3]);
             h = out * persistent_tanh(c);
         } else {
-            const float z = persistent_sigmoid(r.x + (s[0] + b[0]));
-            const float reset = persistent_sigmoid(r.y + (s[1] + b[WIDE_UNITS]));
-            const float n = persistent_tanh(s[2] + b[2 * WIDE_UNITS] +
-                                            reset * (r.z + b[3 * WIDE_UNITS]));
+            const float z = persistent_sigmoid(r.x + s[0]);
+            const float reset = persistent_sigmoid(r.y + s[1]);
+            const float n = persistent_tanh(s[2] + reset * (r.z + s[3]));
             h = n + z * (x.h[e] - n);
         }
         x.h[e] = live ? h : x.h[e];
         x.c[e] = live ? c : x.c[e];
     }
     /* Both units; parts: sums of the warpgroups. */
-    __device__ void move(wide_cell &x, int pass, const float *parts,
-                         const uint32_t (&input)[S::Gates], bool live) const
+    __device__ void move(wide_cell<S> &x, const float *parts,
+                         const float (&s)[2][WIDE_GATES], bool live) const
     {
+        const float *at = parts + row * WIDE_PART + own * WIDE_GATES;
 #pragma unroll
         for (int e = 0; e < 2; e++) {
-            const float *at = parts + ((row + pass * WIDE_ROWS_AT_ONCE) * WIDE_PART) +
-                              (own + e) * WIDE_GATES;
-            const float4 r = *(const float4 *)at, more = *(const float4 *)(at + S::Part);
-            float s[WIDE_GATES] = {};
-#pragma unroll
-            for (int g = 0; g < S::Gates; g++) {
-                const float2 two = unpack_two(T(), input[g]);
-                s[g] = e ? two.y : two.x;
-            }
+            const float4 r = *(const float4 *)(at + e * WIDE_GATES);
+            const float4 more = *(const float4 *)(at + e * WIDE_GATES + S::Part);
             move(x, e,
-                 make_float4(r.x + more.x, r.y + more.y, r.z + more.z, r.w + more.w), s,
-                 live);
+                 make_float4(r.x + more.x, r.y + more.y, r.z + more.z, r.w + more.w),
+                 s[e], live);
         }
     }
-    /* h, for all blocks' step i. */
-    __device__ void give(int pass, int i, uint32_t both) const
+    /* h, for all blocks' next step. */
+    __device__ void give(wide_cell<S> &x) const
     {
-        if (has(pass))
-            persistent_give((T *)line.slots + i * job.slot +
-                                wide_at(job.batch, row_of(pass), unit),
-                            both);
+        if (has)
+            persistent_give(x.slot, pack_two(T(), x.h[0], x.h[1]));
+        x.slot += job.slot;
     }
-    __device__ void put(int pass, int64_t t, uint32_t both) const
+    /* y of step i. */
+    __device__ void put(wide_cell<S> &x, int i) const
     {
-        if (has(pass))
-            *(uint32_t *)((T *)line.y + t * job.y_step + row_of(pass) * job.y_row +
-                          unit) = both;
+        if (i < x.length)
+            *(uint32_t *)x.y = pack_two(T(), x.h[0], x.h[1]);
+        else if (has)
+            *(uint32_t *)y_of(i) = 0;
+        x.y += y_step;
     }
-    __device__ void end(const wide_cell &x, int pass, int longest) const
+    __device__ void end(const wide_cell<S> &x, int longest) const
     {
-        const int64_t at = row_of(pass) * job.hidden + unit;
-        if (!has(pass))
+        const int64_t at = place * job.hidden + unit;
+        if (!has)
             return;
         *(uint32_t *)((T *)line.hn + at) = pack_two(T(), x.h[0], x.h[1]);
         if (line.cn)
             *(uint32_t *)((T *)line.cn + at) = pack_two(T(), x.c[0], x.c[1]);
         for (int t = longest; t < job.steps; t++)
-            put(pass, t, 0);
+            *(uint32_t *)y_of(t) = 0;
     }
 };
 
@@ -425,7 +441,7 @@ static __global__ void __launch_bounds__(WIDE_THREADS, 1)
     const uint64_t panel = panel_descriptor(shared + half * (S::HBytes / 2), 16);
     const wide_cells<S> cells(job, line, group, bias);
     wide_rows<S> rows(job, line, group, shared);
-    wide_cell cell[S::Passes];
+    wide_cell<S> cell;
     uint4 weight[S::Chunks * WIDE_STEPS];
 
     /* [block][half][step][thread] */
@@ -436,38 +452,33 @@ static __global__ void __launch_bounds__(WIDE_THREADS, 1)
     for (int s = 0; s < S::Chunks * WIDE_STEPS; s++)
         weight[s] = from[s * 128];
     wide_biases<S::Gates>(job, line, bias);
-#pragma unroll
-    for (int pass = 0; pass < S::Passes; pass++)
-        cells.begin(cell[pass], pass);
+    rows.lead();
+    cells.begin(cell);
+    cells.ask(cell, 0);
     __syncthreads();
 
     for (int i = 0; i < longest; i++) {
         /* Who writes a part has passed the barrier behind its last readers'. */
         float *const part = parts + i % 2 * WIDE_GROUPS * S::Part;
-        uint32_t input[S::Passes][S::Gates];
-        float d[S::Rows / 8][4];
-        rows.begin(i, job.slot);
-        rows.ask(0);
-#pragma unroll
-        for (int pass = 0; pass < S::Passes; pass++)
-            cells.inputs(cell[pass], pass, i, input[pass]);
-        wide_multiply<S>(rows, weight, panel, i == 0, d);
+        const bool last = i + 1 == longest;
+        float s[2][WIDE_GATES], d[S::Rows / 8][4];
+        wide_multiply<S>(rows, weight, panel, half, i == 0, d);
+        cells.sum(cell, s);
+        multiply_wait<0>();
+        hold(d);
         wide_part<S>(part + half * S::Part, d);
         __syncthreads();
-#pragma unroll
-        for (int pass = 0; pass < S::Passes && cells.row < S::Rows; pass++) {
-            wide_cell &x = cell[pass];
-            const bool live = i < x.length;
-            cells.move(x, pass, part, input[pass], live);
-            const uint32_t both = pack_two(typename S::T(), x.h[0], x.h[1]);
-            if (i + 1 < longest)
-                cells.give(pass, i + 1, both);
-            cells.put(pass, cells.time(x, i), live ? both : 0);
+        if (S::Rows == WIDE_MOST_ROWS || cells.row < S::Rows)
+            cells.move(cell, part, s, i < cell.length);
+        if (!last) {
+            cells.give(cell);
+            rows.next();
+            rows.lead();
         }
+        cells.put(cell, i);
+        cells.ask(cell, i + 1);
     }
-#pragma unroll
-    for (int pass = 0; pass < S::Passes; pass++)
-        cells.end(cell[pass], pass, longest);
+    cells.end(cell, longest);
 }
 
 #endif /* PLUGINS_RNN_WIDE_CUH */
