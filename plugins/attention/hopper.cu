@@ -168,7 +168,7 @@ static const hopper_choice choices[] = {
     {.speed = 530, .launch = TILES(64, 96, 3, 4, 1)},
     {.speed = 460, .launch = TILES(64, 128, 2, 4, 1)},
     {.launch = TILES(96, 128, 1, 0, 2)},
-    {.speed = 600, .launch = TILES(96, 64, 3, 5, 1)},
+    {.speed = 600, .launch = TILES(96, 64, 3, 4, 1)},
     {.launch = TILES(128, 128, 1, 0, 2)},
     {.speed = 690, .launch = TILES(128, 64, 3, 4, 1)},
     {.speed = 650, .launch = TILES(128, 128, 2, 2, 1)},
