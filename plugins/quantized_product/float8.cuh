@@ -238,67 +238,6 @@ struct float8_panels {
     }
 };
 
-/* ---- sums in parts of the depth --------------------------------------------------- */
-
-template <int N>
-static __device__ inline void float8_take(float (&sum)[N][4], const float (&part)[N][4])
-{
-#pragma unroll
-    for (int i = 0; i < N * 4; i++)
-        sum[i / 4][i % 4] += part[i / 4][i % 4];
-}
-
-/* Half of a warpgroup's columns are added while the tensor cores multiply the other. */
-template <class C, int Steps>
-struct float8_halves {
-    enum { HALF = C::Columns / 2, N = HALF / 8 };
-    product_consumer<C> &consumer;
-
-    __device__ inline void begin(float (&part)[N][4], int half, int32_t steps) const
-    {
-        product_stage<C> stage = consumer.stage;
-        hold(part);
-        multiply_begin();
-        for (int32_t step = 0; step < steps; step++) {
-            barrier_wait(consumer.memory.full(stage.at), stage.parity);
-            const uint64_t a = rows_descriptor<C::Row>(consumer.memory.a(stage.at) +
-                                                       consumer.group * 64 * C::Row);
-            const uint64_t b = rows_descriptor<C::Row>(consumer.memory.b(stage.at) +
-                                                       half * HALF * C::Row);
-#pragma unroll
-            for (int d = 0; d < C::Row / PRODUCT_STEP; d++)
-                product<typename C::Element, HALF>::scores(
-                    part, a + d * PRODUCT_STEP / 16, b + d * PRODUCT_STEP / 16,
-                    step > 0 || d > 0);
-            stage.advance();
-        }
-        multiply_commit();
-    }
-
-    __device__ inline void run(float (&sum)[2][N][4], int32_t steps) const
-    {
-#pragma unroll
-        for (int i = 0; i < 2 * N * 4; i++)
-            sum[i / 4 / N][i / 4 % N][i % 4] = 0;
-        for (int32_t done = 0; done < steps; done += Steps) {
-            const int32_t now = min(Steps, steps - done);
-            float part[2][N][4];
-            begin(part[0], 0, now);
-            begin(part[1], 1, now);
-            multiply_wait<1>();
-            hold(part[0]);
-            float8_take(sum[0], part[0]);
-            multiply_wait<0>();
-            hold(part[1]);
-            for (int32_t step = 0; step < now; step++) {
-                consumer.release(consumer.stage.at);
-                consumer.stage.advance();
-            }
-            float8_take(sum[1], part[1]);
-        }
-    }
-};
-
 /* The kind of a tile. Steps: of 128 bytes, that a sum stays in the tensor cores; 0: all.
  */
 template <typename Result_, int Steps>
@@ -312,14 +251,11 @@ struct product_float8 {
     template <class C>
     using store = float8_panels<C>;
 
-    template <class C, int N>
-    static __device__ inline void multiply(product_consumer<C> &consumer,
-                                           float (&sum)[C::Parts][N][4], int32_t steps)
+    template <class Consumer, class Sums>
+    static __device__ inline void multiply(Consumer &consumer, Sums &sum, int32_t steps)
     {
         if constexpr (Steps == 0)
             consumer.template multiply<Element>(sum, steps);
-        else if constexpr (C::Columns >= 128)
-            float8_halves<C, Steps>{consumer}.run(*(float(*)[2][N / 2][4]) & sum, steps);
         else
             add_parts(consumer, sum, steps);
     }

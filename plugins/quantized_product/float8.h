@@ -12,10 +12,6 @@
     _(128x256_pair)                                                                      \
     _(128x128_pair)                                                                      \
     _(128x192_parts)                                                                     \
-    _(128x192_one)                                                                       \
-    _(128x192_four)                                                                      \
-    _(192x128_parts)                                                                     \
-    _(128x128_parts)                                                                     \
     _(128x64_split)                                                                      \
     _(64x64_split)                                                                       \
     _(64x32_split)
