@@ -311,6 +311,8 @@ int reformat_launch_bytes(const struct reformat_slab *j, void *stream)
         bench.fault = "threads do not hold the tile";
     if ((quads || j->form == BYTES_SCATTER) && j->end)
         bench.fault = "words do not lie together";
+    if (j->form == BYTES_GATHER && j->bytes + 16 + 3 * j->pixels.d + ZEROS > j->stage)
+        bench.fault = "pads are read past the stage";
     if (quads && (j->pixels.d % 4 != 0 || j->last_pixel % 4 != 0))
         bench.fault = "four pixels do not lie together";
     make_tiles(j, j->form == BYTES_WEAVE     ? weave
