@@ -45,7 +45,7 @@ EXTRA_DIST += \
 	bench/sequences/blocks.py \
 	bench/sequences/networks.py \
 	bench/sequences/sizes.py \
-	bench/python_calls.py bench/python_cuda.py \
+	bench/python/calls.py bench/python/gpu.py \
 	bench/default_plans.py \
 	bench/host_vs_peers.py \
 	bench/requirements.txt \

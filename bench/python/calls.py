@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a call from Python costs, in turns with ONNX Runtime and with the same call from C.
 
-    python bench/python_calls.py BUILD [--rounds N] [--calls N] [--only calls,requests]
+    python bench/python/calls.py BUILD [--rounds N] [--calls N] [--only calls,requests]
 
 BUILD is a build folder with `make bench python-package`; ONNX Runtime, onnx and NumPy are
 bench/requirements.txt. Medians of rounds in turns, and their ratios: the machine may be
@@ -298,7 +298,7 @@ def main():
     if "STRATA_CALLS_AGAIN" not in os.environ:  # for the loader to see the library's folder
         os.environ["STRATA_CALLS_AGAIN"] = "1"
         os.execv(sys.executable, [sys.executable, *sys.argv])
-    top = Path(__file__).parents[1]
+    top = Path(__file__).resolve().parents[2]
     with tempfile.TemporaryDirectory() as folder:
         if "calls" in options.only:
             calls(build, folder, options.rounds, options.calls)

@@ -2,7 +2,7 @@
 """Python on a GPU: what a call costs over C, what stays behind, and images through the
 pipeline of examples/python against `strata bench`.
 
-    python bench/python_cuda.py FOLDER [--calls PROGRAM] [--seconds S] [--rounds N]
+    python bench/python/gpu.py FOLDER [--calls PROGRAM] [--seconds S] [--rounds N]
                                        [--only PART,...]
 
 FOLDER keeps the engines, which are built where they are missing. PROGRAM is bench/calls.
@@ -21,7 +21,7 @@ import sys
 import time
 from pathlib import Path
 
-TOP = Path(__file__).resolve().parents[1]
+TOP = Path(__file__).resolve().parents[2]
 RELU = ("[network]\nformat = 1\noutputs = y\n[input x]\nshape = 1 x 64\n"
         "[layer y]\ntype = Activation\nkind = relu\n")
 PIXELS = """[input pixels]
