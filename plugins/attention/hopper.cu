@@ -60,7 +60,7 @@ static const hopper_launch launch_of = {
     .rows = C::Rows,
     .keys = C::Keys,
     .threads = C::Threads,
-    .fixed = 2048 + C::MaskBytes + C::QStages *C::QBytes,
+    .fixed = C::Fixed,
     .stage = C::StageBytes,
     .stages = C::Ring ? C::Stages : 0,
     .odd = C::Odd,
@@ -168,7 +168,7 @@ static const hopper_choice choices[] = {
     {.speed = 530, .launch = TILES(64, 96, 3, 4, 1)},
     {.speed = 460, .launch = TILES(64, 128, 2, 4, 1)},
     {.launch = TILES(96, 128, 1, 0, 2)},
-    {.speed = 600, .launch = TILES(96, 64, 3, 5, 1)},
+    {.speed = 600, .launch = TILES(96, 64, 3, 4, 1)},
     {.launch = TILES(128, 128, 1, 0, 2)},
     {.speed = 690, .launch = TILES(128, 64, 3, 4, 1)},
     {.speed = 650, .launch = TILES(128, 128, 2, 2, 1)},
@@ -179,7 +179,6 @@ static const hopper_choice choices[] = {
 
 #define UNITS 132              /* multiprocessors */
 #define SMALL_BYTES (75 << 10) /* three blocks of that on one */
-#define MOST_BYTES 232448      /* of a block */
 
 static int64_t parts_of(const struct attention_plan *p, const hopper_launch *l)
 {
