@@ -60,7 +60,7 @@ static const hopper_launch launch_of = {
     .rows = C::Rows,
     .keys = C::Keys,
     .threads = C::Threads,
-    .fixed = 2048 + C::MaskBytes + C::QStages *C::QBytes,
+    .fixed = C::Fixed,
     .stage = C::StageBytes,
     .stages = C::Ring ? C::Stages : 0,
     .odd = C::Odd,
@@ -179,7 +179,6 @@ static const hopper_choice choices[] = {
 
 #define UNITS 132              /* multiprocessors */
 #define SMALL_BYTES (75 << 10) /* three blocks of that on one */
-#define MOST_BYTES 232448      /* of a block */
 
 static int64_t parts_of(const struct attention_plan *p, const hopper_launch *l)
 {

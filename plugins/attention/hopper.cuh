@@ -18,9 +18,10 @@
 #include "plugins/attention/job.cuh"
 #include "plugins/common/product/wgmma.cuh"
 
-#define PANEL 64       /* elements: rows of 128 bytes in shared memory */
-#define PANEL_ROW 128  /* bytes */
-#define HOPPER_TILES 8 /* of keys, of a block without a ring */
+#define PANEL 64          /* elements: rows of 128 bytes in shared memory */
+#define PANEL_ROW 128     /* bytes */
+#define HOPPER_TILES 8    /* of keys, of a block without a ring */
+#define MOST_BYTES 232448 /* of shared memory, of a block */
 
 /* Stages: of the ring, or 0. Odd: scores go through a soft cap or a mask. */
 template <typename Element_, int Dim_, int Keys_, int Groups_, int Stages_, int Blocks_,
@@ -37,6 +38,7 @@ struct hopper_tile {
     static const int MaskBytes =
         Odd ? Groups * 4 * Keys * 4 : 0; /* 4: warps, of a float */
     static const int KBytes = Panels * Keys * PANEL_ROW, StageBytes = 2 * KBytes;
+    static const int Fixed = 2048 + MaskBytes + QStages * QBytes; /* bytes without K, V */
     static const int Producer = Groups == 3 ? 32 : 24; /* registers, also below */
     static const int Consumer = Groups == 3 ? 160 : 240;
     static_assert(KBytes % 1024 == 0, "swizzled tiles begin at multiples of 1024");
@@ -45,6 +47,7 @@ struct hopper_tile {
                                65536 / Threads / 8 * 8 * (Groups + 1),
                   "warps ask for no more registers than the block was given");
     static_assert(!Odd || Keys == 128, "a lane loads 4 elements of a mask");
+    static_assert(!Ring || Fixed + Stages * StageBytes <= MOST_BYTES, "tiles fit");
     static_assert(Stages * 6 * 8 <= 512, "barriers fit");
     static_assert(!Ring ||
                       2048 + MaskBytes + QStages * QBytes + Stages * StageBytes <= 232448,
