@@ -49,9 +49,6 @@ struct hopper_tile {
     static_assert(!Odd || Keys == 128, "a lane loads 4 elements of a mask");
     static_assert(!Ring || Fixed + Stages * StageBytes <= MOST_BYTES, "tiles fit");
     static_assert(Stages * 6 * 8 <= 512, "barriers fit");
-    static_assert(!Ring ||
-                      2048 + MaskBytes + QStages * QBytes + Stages * StageBytes <= 232448,
-                  "a block's shared memory");
 };
 
 struct hopper_job {
