@@ -97,10 +97,11 @@ struct network_joint {
 struct network_joint network_joint_of(const strata_network *net,
                                       const struct network_layer *layer);
 
+/* attributes.c: an attribute of a layer's type; NULL: there is none of the name. */
+const strata_attr *network_find_attr(const struct network_layer *layer, const char *name);
 /* Whether two layers of a type differ in no attribute but one, which may be NULL. */
 bool network_same_attributes(const struct network_layer *a, const struct network_layer *b,
                              const strata_attr *but);
-const strata_attr *network_find_attr(const struct network_layer *layer, const char *name);
 
 /* Who reads each tensor: how many, outputs too, and the last one. */
 struct network_reading {
