@@ -210,6 +210,17 @@ static __device__ inline void store_tiles(const gemv_job &g, const gemv_walk<S> 
 
 /* ---- the kernel ------------------------------------------------------------------ */
 
+/* Rows past the end are the last one again. */
+template <class S>
+static __device__ inline void find_rows(const typename S::T *(&a)[S::Rows],
+                                        const gemv_walk<S> &walk, int64_t begin)
+{
+#pragma unroll
+    for (int r = 0; r < S::Rows; r++)
+        a[r] = (const typename S::T *)walk.j.a + begin +
+               min(walk.row + r, (int32_t)walk.j.p.m - 1) * walk.j.p.at[PRODUCT_A].row;
+}
+
 /* N elements of each of A's rows from k on, scaled, zeros past the depth; their squares
  * are added to `square`. */
 template <class S>
@@ -258,6 +269,22 @@ static __device__ inline void add_products(float (&sum)[S::V],
     }
 }
 
+/* What a warp found of a tile. */
+template <class S>
+static __device__ inline void end_tile(gemv_sums<S> &s, int slot, float (&sum)[S::V],
+                                       float (&square)[S::Rows])
+{
+    put_sums(sum, s.part[slot][threadIdx.x / 32]);
+    if (S::Normal) /* the same of every tile */
+        put_sums(square, s.squares[threadIdx.x / 32]);
+#pragma unroll
+    for (int i = 0; i < S::V; i++)
+        sum[i] = 0;
+#pragma unroll
+    for (int r = 0; r < S::Rows; r++)
+        square[r] = 0;
+}
+
 template <class S>
 static __global__ void __launch_bounds__(THREADS, S::Blocks)
     gemv_kernel(const __grid_constant__ gemv_job g)
@@ -281,10 +308,7 @@ static __global__ void __launch_bounds__(THREADS, S::Blocks)
         ahead.read(w[s]);
         ahead.next();
     }
-#pragma unroll
-    for (int r = 0; r < S::Rows; r++)
-        a[r] = (const T *)j.a + o.at[PRODUCT_A] +
-               min(walk.row + r, (int32_t)j.p.m - 1) * j.p.at[PRODUCT_A].row;
+    find_rows<S>(a, walk, o.at[PRODUCT_A]);
     gemv_walk<S> far = ahead;
     for (int i = 0; i < g.ahead; i++) {
         far.ask();
@@ -308,15 +332,7 @@ static __global__ void __launch_bounds__(THREADS, S::Blocks)
             ahead.next();
             if (!walk.next())
                 continue;
-            put_sums(sum, sums.part[slot][threadIdx.x / 32]);
-            if (S::Normal) /* the same of every tile */
-                put_sums(square, sums.squares[threadIdx.x / 32]);
-#pragma unroll
-            for (int i = 0; i < S::V; i++)
-                sum[i] = 0;
-#pragma unroll
-            for (int r = 0; r < S::Rows; r++)
-                square[r] = 0;
+            end_tile<S>(sums, slot, sum, square);
             if (++slot == GEMV_SLOTS || walk.tile >= walk.tiles) {
                 store_tiles<S>(g, walk, first, slot, sums);
                 first = walk.tile;
