@@ -109,9 +109,10 @@ struct network_reading {
     int *readers, *reader;
 };
 
-/* behind.c: put what goes with a group into it, in whose list there is room for `n` more;
- * the chains are put in order for it. */
-void network_find_behind(struct network_siblings *g, const struct network_reading *r);
+/* behind.c: put what goes with a group, joined along an axis, into it, in whose list
+ * there is room for `n` more; the chains are put in order for it. */
+void network_find_behind(struct network_siblings *g, const struct network_reading *r,
+                         int axis);
 
 /* name.c: one name of the k-th layers' names: "a/{1x1,3x3,5x5}.relu". Of more than four a
  * count stands for those before the last: "{a,b,c,..7..,k}". The caller's to free. */

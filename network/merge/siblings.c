@@ -310,6 +310,12 @@ static void free_heads(struct heads *h)
 /* Readers of one tensor that a layer is held against: time stays linear. */
 enum { MOST_LOOKED = 4 * NETWORK_MAX_SIBLINGS };
 
+static void find_behind(struct network_siblings *g, const struct network_reading *r)
+{
+    network_find_behind(g, r,
+                        network_joint_of(r->net, &r->net->layers[g->layers[0]]).axis);
+}
+
 /* The chains of first layers, as far as they go together, as a group. */
 static int make_group(struct network_groups *out, const struct network_reading *r,
                       const int *first, int n, int length, strata_error *err)
@@ -324,7 +330,7 @@ static int make_group(struct network_groups *out, const struct network_reading *
     }
     int status = append(out, all, n, length, err);
     if (status == STRATA_OK)
-        network_find_behind(&out->list[out->n - 1], r);
+        find_behind(&out->list[out->n - 1], r);
     return status;
 }
 
@@ -426,7 +432,7 @@ static int check_behind(struct network_siblings *g, const struct network_reading
 {
     if (behind == BEHIND_NOTHING)
         return STRATA_OK;
-    network_find_behind(g, r);
+    find_behind(g, r);
     return g->behind == behind ? STRATA_OK
                                : refuse(r->net, g->layers[0],
                                         "what is behind them is something else", err);
