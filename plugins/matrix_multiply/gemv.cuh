@@ -369,13 +369,11 @@ static inline int gemv_takes(const strata_node *n)
     return STRATA_OK;
 }
 
-/* Packs a constant B. */
-static inline int gemv_prepare(const strata_node *n, gemv_state *s)
+/* Packs B, if it is constant. */
+static inline int gemv_prepare(const strata_node *n, int constant, gemv_state *s)
 {
     void *packed = NULL;
-    const int status = matrix_is_constant(n->n_in, n->in)
-                           ? matrix_weight_pack(n, 0, &packed)
-                           : (int)STRATA_OK;
+    const int status = constant ? matrix_weight_pack(n, 0, &packed) : (int)STRATA_OK;
     s->weight = packed;
     s->overlaps = n->sm >= 90;
     if (status != STRATA_OK)
