@@ -133,6 +133,7 @@ NETWORK_SOURCES = \
 	network/private.h \
 	network/profile.c \
 	network/reader.c \
+	network/merge/attributes.c \
 	network/merge/behind.c \
 	network/merge/merge.c \
 	network/merge/merge.h \

@@ -51,7 +51,7 @@ OUTSIDE = {"tests", "fuzz", "bench", "examples", "python", "serving"}
 # What Python's checker of layers, an extension of its own, sees of the rooms.
 CHECKER = {"check/check.h", "check/rules.h"}
 # Layers made of another one, whose headers they see.
-MADE_OF = {"deconvolution": "convolution"}
+MADE_OF = {"deconvolution": "convolution", "projection": "matrix_multiply"}
 CORE_LINES = 4000
 FOLDER_FILES = 25
 # A file a layer, whose name says which: it grows with the layers.
@@ -285,7 +285,8 @@ def missing_functions(room):
 
 
 def foreign_sources():
-    """A layer's module is built from its own folder and from plugins/common."""
+    """A layer's module is built from its own folder, from that of what it is made of, and
+    from plugins/common."""
     wrong = []
     for layer in sorted(os.listdir("plugins")):
         stanza = f"plugins/{layer}/local.mk"
@@ -293,7 +294,8 @@ def foreign_sources():
             continue
         with open(stanza, encoding="utf-8") as f:
             named = re.findall(r"(?<![\w/])[a-z]\w*/[\w/]+\.(?:c|h|cu|cuh|lo)\b", f.read())
-        own = (f"plugins/{layer}/", "plugins/common/", "tests/plugins/")
+        own = (f"plugins/{layer}/", f"plugins/{MADE_OF.get(layer, layer)}/",
+               "plugins/common/", "tests/plugins/")
         wrong += [f"{stanza} names {path}" for path in named if not path.startswith(own)]
     return wrong
 

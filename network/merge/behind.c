@@ -133,13 +133,13 @@ static bool turn_alike(const strata_network *net, const struct network_layer *a,
     return alike;
 }
 
-static bool find_turns(struct network_siblings *g, const struct network_reading *r)
+static bool find_turns(struct network_siblings *g, const struct network_reading *r,
+                       int axis)
 {
     const strata_network *net = r->net;
     const struct network_tensor *end = &net->tensors[chain_end(r, g, 0)];
     int turn[NETWORK_MAX_SIBLINGS], first = -1, n = 0;
-    bool fits =
-        end->rank == 3 && network_joint_of(net, &net->layers[g->layers[0]]).axis == 2;
+    bool fits = end->rank == 3 && axis == 2;
     for (int c = 0; c < g->n; c++) {
         turn[c] = only_reader(r, chain_end(r, g, c), "core::RotaryEmbedding@1", 1);
         if (turn[c] >= 0 && first < 0)
@@ -165,8 +165,9 @@ static bool find_turns(struct network_siblings *g, const struct network_reading 
     return true;
 }
 
-void network_find_behind(struct network_siblings *g, const struct network_reading *r)
+void network_find_behind(struct network_siblings *g, const struct network_reading *r,
+                         int axis)
 {
     if (!find_gate(g, r))
-        find_turns(g, r);
+        find_turns(g, r, axis);
 }

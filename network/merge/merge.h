@@ -97,10 +97,11 @@ struct network_joint {
 struct network_joint network_joint_of(const strata_network *net,
                                       const struct network_layer *layer);
 
+/* attributes.c: an attribute of a layer's type; NULL: there is none of the name. */
+const strata_attr *network_find_attr(const struct network_layer *layer, const char *name);
 /* Whether two layers of a type differ in no attribute but one, which may be NULL. */
 bool network_same_attributes(const struct network_layer *a, const struct network_layer *b,
                              const strata_attr *but);
-const strata_attr *network_find_attr(const struct network_layer *layer, const char *name);
 
 /* Who reads each tensor: how many, outputs too, and the last one. */
 struct network_reading {
@@ -108,9 +109,10 @@ struct network_reading {
     int *readers, *reader;
 };
 
-/* behind.c: put what goes with a group into it, in whose list there is room for `n` more;
- * the chains are put in order for it. */
-void network_find_behind(struct network_siblings *g, const struct network_reading *r);
+/* behind.c: put what goes with a group, joined along an axis, into it, in whose list
+ * there is room for `n` more; the chains are put in order for it. */
+void network_find_behind(struct network_siblings *g, const struct network_reading *r,
+                         int axis);
 
 /* name.c: one name of the k-th layers' names: "a/{1x1,3x3,5x5}.relu". Of more than four a
  * count stands for those before the last: "{a,b,c,..7..,k}". The caller's to free. */

@@ -43,14 +43,6 @@ static const struct rule *rule_of(const struct network_layer *layer)
     return NULL;
 }
 
-const strata_attr *network_find_attr(const struct network_layer *layer, const char *name)
-{
-    for (size_t i = 0; name && i < layer->type->n_attrs; i++)
-        if (strcmp(layer->type->attrs[i].name, name) == 0)
-            return &layer->type->attrs[i];
-    return NULL;
-}
-
 static bool is_set(const struct network_layer *layer, const char *name)
 {
     const strata_attr *a = network_find_attr(layer, name);
@@ -76,44 +68,6 @@ struct network_joint network_joint_of(const strata_network *net,
 
 /* ---- layers that agree --------------------------------------------------------------
  */
-
-static bool same_bytes(const void *a, const void *b, int64_t n, size_t size)
-{
-    return n == 0 || memcmp(a, b, (size_t)n * size) == 0;
-}
-
-static bool same_value(const strata_attr *a, const void *x, const void *y)
-{
-    const strata_string *s = x, *t = y;
-    const strata_ints *i = x, *k = y;
-    const strata_reals *p = x, *q = y;
-    switch (a->type) {
-    case STRATA_BOOL:
-    case STRATA_ENUM:
-        return memcmp(x, y, sizeof(int32_t)) == 0;
-    case STRATA_STRING:
-        return s->length == t->length &&
-               same_bytes(s->text, t->text, (int64_t)s->length, 1);
-    case STRATA_INTS:
-        return i->n == k->n && same_bytes(i->v, k->v, i->n, sizeof *i->v);
-    case STRATA_REALS:
-        return p->n == q->n && same_bytes(p->v, q->v, p->n, sizeof *p->v);
-    default: /* 64 bits; equal numbers that differ in bits are no loss */
-        return memcmp(x, y, sizeof(int64_t)) == 0;
-    }
-}
-
-bool network_same_attributes(const struct network_layer *a, const struct network_layer *b,
-                             const strata_attr *but)
-{
-    for (size_t i = 0; i < a->type->n_attrs; i++) {
-        const strata_attr *attr = &a->type->attrs[i];
-        if (attr != but && !same_value(attr, (const char *)a->params + attr->offset,
-                                       (const char *)b->params + attr->offset))
-            return false;
-    }
-    return true;
-}
 
 /* Dims that agree, but for one. */
 static bool same_but(const int64_t *a, int a_rank, const int64_t *b, int b_rank, int axis)
@@ -356,6 +310,12 @@ static void free_heads(struct heads *h)
 /* Readers of one tensor that a layer is held against: time stays linear. */
 enum { MOST_LOOKED = 4 * NETWORK_MAX_SIBLINGS };
 
+static void find_behind(struct network_siblings *g, const struct network_reading *r)
+{
+    network_find_behind(g, r,
+                        network_joint_of(r->net, &r->net->layers[g->layers[0]]).axis);
+}
+
 /* The chains of first layers, as far as they go together, as a group. */
 static int make_group(struct network_groups *out, const struct network_reading *r,
                       const int *first, int n, int length, strata_error *err)
@@ -370,7 +330,7 @@ static int make_group(struct network_groups *out, const struct network_reading *
     }
     int status = append(out, all, n, length, err);
     if (status == STRATA_OK)
-        network_find_behind(&out->list[out->n - 1], r);
+        find_behind(&out->list[out->n - 1], r);
     return status;
 }
 
@@ -472,7 +432,7 @@ static int check_behind(struct network_siblings *g, const struct network_reading
 {
     if (behind == BEHIND_NOTHING)
         return STRATA_OK;
-    network_find_behind(g, r);
+    find_behind(g, r);
     return g->behind == behind ? STRATA_OK
                                : refuse(r->net, g->layers[0],
                                         "what is behind them is something else", err);

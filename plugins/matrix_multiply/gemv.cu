@@ -122,7 +122,7 @@ int gemv_mma_accept(const strata_node *n)
 
 int gemv_setup(const strata_node *n, void *state)
 {
-    return gemv_prepare(n, (gemv_state *)state);
+    return gemv_prepare(n, matrix_is_constant(n->n_in, n->in), (gemv_state *)state);
 }
 
 template <typename T, int Columns, int Rows>

@@ -28,6 +28,7 @@ EXTRA_DIST += plugins/matrix_multiply/cuda.cuh \
 	plugins/matrix_multiply/few_bits.cuh \
 	plugins/matrix_multiply/few_rows.cuh \
 	plugins/matrix_multiply/gemv.cuh \
+	plugins/matrix_multiply/gemv_walk.cuh \
 	plugins/matrix_multiply/hopper.cuh
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/matrix_multiply-cuda.la

@@ -108,8 +108,7 @@ static int projection_accept(const strata_node *n)
 
 static int projection_setup(const strata_node *n, void *state)
 {
-    const strata_node product = product_of(n);
-    return gemv_prepare(&product, (gemv_state *)state);
+    return gemv_prepare(n, 1, (gemv_state *)state);
 }
 
 static const strata_row rows[] = {{{STRATA_F32_NCHW | STRATA_F16_NCHW | STRATA_BF16_NCHW,

@@ -309,6 +309,27 @@ static bool has_cuda(const struct planning *p)
     return false;
 }
 
+static const char decoder[] =
+    "[network]\nformat = 1\noutputs = out\n[weights w]\nrandom = 5\n"
+    "[input x]\nshape = 1 x 1 x 512\n[input places]\nshape = 1\ndtype = i32\n"
+    "[layer norm]\ntype = Normalization\nkind = rms\nscale = w\ninputs = x\n"
+    "[layer query]\ntype = MatrixMultiply\nunits = 512\nb = w\ninputs = norm\n"
+    "[layer key]\ntype = MatrixMultiply\nunits = 128\nb = w\ninputs = norm\n"
+    "[layer value]\ntype = MatrixMultiply\nunits = 128\nb = w\ninputs = norm\n"
+    "[layer turned_query]\ntype = RotaryEmbedding\nheads = 8\ninputs = query, places\n"
+    "[layer turned_key]\ntype = RotaryEmbedding\nheads = 2\ninputs = key, places\n"
+    "[layer attention]\ntype = Attention\nheads = 8\nkv_heads = 2\n"
+    "inputs = turned_query, turned_key, value\n"
+    "[layer output]\ntype = MatrixMultiply\nunits = 512\nb = w\n"
+    "[layer attended]\ntype = ElementWise\nop = sum\ninputs = output, x\n"
+    "[layer ffn_norm]\ntype = Normalization\nkind = rms\nscale = w\n"
+    "[layer gate]\ntype = MatrixMultiply\nunits = 1024\nb = w\ninputs = ffn_norm\n"
+    "[layer silu]\ntype = Activation\nkind = silu\n"
+    "[layer up]\ntype = MatrixMultiply\nunits = 1024\nb = w\ninputs = ffn_norm\n"
+    "[layer gated]\ntype = ElementWise\nop = product\ninputs = silu, up\n"
+    "[layer down]\ntype = MatrixMultiply\nunits = 512\nb = w\n"
+    "[layer out]\ntype = ElementWise\nop = sum\ninputs = down, attended\n";
+
 Test(merge, modules_of_inception_merge_on_cuda)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(nets); i++) {
@@ -322,6 +343,29 @@ Test(merge, modules_of_inception_merge_on_cuda)
         if (!runs)
             cr_skip_test("the plugins were built without CUDA");
     }
+}
+
+/* A token of a decoder's block: what stands around its products goes into their kernels.
+ */
+Test(merge, a_decoder_has_five_launches_a_block_on_cuda)
+{
+    struct planning p;
+    const char *set[] = {"build.costs=analytic", "build.precision=fp16"};
+    cr_assert_eq(planning_load(&p, spill_text("block.ini", decoder), NULL, set, 2),
+                 STRATA_OK, "%s", p.err.message);
+    p.device = cuda_device();
+    if (!has_cuda(&p)) {
+        planning_close(&p);
+        cr_skip_test("the plugins were built without CUDA");
+    }
+    cr_assert_eq(planner_make_merged(&p.planner, p.network, &p.device, NULL, &p.err),
+                 STRATA_OK, "%s", p.err.message);
+    struct execution *x;
+    cr_assert_eq(execution_make(&x, p.planner, p.planner->plan, &p.err), STRATA_OK, "%s",
+                 p.err.message);
+    cr_expect_eq(x->n_nodes, 5, "%zu", x->n_nodes);
+    execution_free(x);
+    planning_close(&p);
 }
 
 /* ---- on record ----------------------------------------------------------------------
