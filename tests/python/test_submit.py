@@ -110,14 +110,16 @@ class Submit(unittest.TestCase):
             gate.wait(60)
             memoryview(y).cast("B")[:] = memoryview(x).cast("B")
         gate.set()
-        net = strata.load(text=relu("8 x 16").replace("Activation\nkind = relu", "WaitForGate"))
+        text = relu("8 x 16").replace("Activation\nkind = relu", "WaitForGate")
+        net, full = strata.load(text=text), strata.load(text=text)
         net.batcher()
+        full.batcher(max_waiting=1)
         wait_for_gate.remove()
 
         def ask(future, limit):
             try:
                 found.append(flat(future.result(limit).y)[0])
-            except (TimeoutError, CancelledError) as error:
+            except (TimeoutError, CancelledError, strata.Busy) as error:
                 found.append(type(error).__name__)
 
         def meanwhile(future, limits, then=lambda: None):
@@ -143,11 +145,9 @@ class Submit(unittest.TestCase):
             self.assertEqual(meanwhile(future, limits, future.cancel),
                              ["CancelledError"] * len(limits))
             gate.set()
-        refused = load("8 x 65536")
-        refused.batcher(max_waiting=1)
-        x = memoryview(bytes(4 * 64 * 65536)).cast("f", [64, 65536])
-        with self.assertRaises(strata.Busy):
-            refused.submit(x).result()
+        gate.clear()
+        failed = full.submit(buffer((32, 16)))  # a run, one that waits, and no room
+        self.assertEqual(meanwhile(failed, (60, None), gate.set), ["Busy"] * 2)
 
     def test_what_is_wrong_is_refused_at_once(self):
         net = load("8 x 16")
