@@ -6,16 +6,17 @@
  * each eight rows of the batch, in turns: take h, multiply, add the warps' parts in
  * shared memory, compute the cells, give h on. Cells stay in registers, in FP32.
  *
- * Blocks meet in global memory alone, and by the data itself: each step has a slot of its
- * own, filled before the launch with a NaN that no conversion gives (all bits set), and a
- * reader asks for the words until none of them is that. So a step costs one way to the L2
- * and back, without a flag, a fence or a barrier; blocks must all be resident, which a
- * cooperative launch sees to.
+ * Blocks meet in global memory alone, and by the data itself: each step but the first,
+ * which has the initial state, has a slot of its own, filled before the launch with a NaN
+ * that no conversion gives (all bits set), and a reader asks for the words until none of
+ * them is that. So a step costs one way to the L2 and back, without a flag, a fence or a
+ * barrier; blocks must all be resident, which a cooperative launch sees to.
  *
  * Floor of a step: a store that reaches L2 and a load that finds it, about 0.5 us; and of
  * 64 rows of 1024 units the 17 MB that 128 blocks read of h, 3 us of the L2's bandwidth.
  * Products, sums and cells are about 0.4 us for eight rows, which the way of other rows
- * hides. Predicted for 1, 8, 16 and 64 rows: 1.1, 1.2, 1.6 and 4 us.
+ * hides. Predicted for 1, 8, 16 and 64 rows: 1.1, 1.2, 1.6 and 4 us; measured 1.4, 1.4,
+ * 2.4 and 11.3, for a turn hides nothing. Hopper takes more rows by wide.cuh.
  */
 #ifndef PLUGINS_RNN_PERSISTENT_CUH
 #define PLUGINS_RNN_PERSISTENT_CUH
