@@ -26,12 +26,6 @@ static __device__ inline uint4 read_once(const void *from)
     return v;
 }
 
-/* Asks the L2 cache for a line. */
-static __device__ inline void prefetch_line(const void *at)
-{
-    asm volatile("prefetch.global.L2 [%0];\n" ::"l"(__cvta_generic_to_global(at)));
-}
-
 /* Sums of the block, [count] in shared memory, to those of the cluster in its first. The
  * block's threads see them then. */
 static __device__ inline bool add_ranks(float *own, int split, int count)

@@ -21,7 +21,6 @@
 #include "plugins/matrix_multiply/pack.h"
 
 #define GEMV_SLOTS 16 /* tiles that a block keeps sums of */
-#define GEMV_AHEAD 8  /* steps that are asked for before the kernel waits */
 
 /* ---- sums ------------------------------------------------------------------------ */
 
@@ -309,11 +308,6 @@ static __global__ void __launch_bounds__(THREADS, S::Blocks)
         ahead.next();
     }
     find_rows<S>(a, walk, o.at[PRODUCT_A]);
-    gemv_walk<S> far = ahead;
-    for (int i = 0; i < g.ahead; i++) {
-        far.ask();
-        far.next();
-    }
     if (S::Turned)
         frequency = frequency_of<S>(walk, g.more.turn, first);
     if (j.constant_b)
@@ -402,7 +396,6 @@ static int gemv_launch(const strata_run *r, gemv_job g, int32_t multiprocessors,
         return STRATA_OK;
     g.split =
         few_rows_split(multiprocessors, overlaps, tiles * others, p.k, THREADS * S::N);
-    g.ahead = overlaps && g.j.constant_b ? GEMV_AHEAD : 0;
     const int64_t blocks = gemv_walkers(S::Blocks * multiprocessors, tiles, others);
     const dim3 grid((unsigned)(blocks * g.groups), (unsigned)p.batches,
                     (unsigned)g.split);

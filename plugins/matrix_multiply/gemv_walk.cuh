@@ -32,7 +32,6 @@ struct gemv_job {
     gemv_more more;
     int32_t split;  /* blocks that share the depth: a cluster in z */
     int32_t groups; /* of A's rows */
-    int32_t ahead;  /* steps of a constant B that the L2 cache is asked for */
 };
 
 enum gemv_end { GEMV_PLAIN, GEMV_GATED, GEMV_TURNED };
@@ -106,20 +105,6 @@ struct gemv_walk {
         k = begin;
         tile += by;
         return true;
-    }
-
-    /* Asks the L2 cache for the step's lines, each by the first thread that is in it. */
-    __device__ inline void ask() const
-    {
-        const int64_t line = j.p.at[PRODUCT_B].column;
-        const T *from = b + column(tile, 0) * line + at();
-        const int32_t left = (int32_t)j.p.n - tile * S::Width;
-        if (threadIdx.x % 8 != 0 || tile >= tiles || at() >= (int32_t)j.p.k)
-            return;
-#pragma unroll
-        for (int c = 0; c < S::Columns; c++)
-            if (c % S::Width < left)
-                prefetch_line(from + (c % S::Half + c / S::Half * apart) * line);
     }
 
     /* The step's bytes, zeros past the depth and the width. */

@@ -95,7 +95,8 @@ static int projection_weight_shape(const strata_node *n, strata_tensor *expected
     expected[B].rank = 2;
     expected[B].dims[p->product.transpose_b ? 1 : 0] = depth;
     expected[B].dims[p->product.transpose_b ? 0 : 1] = units;
-    expected[BIAS].rank = expected[SCALE].rank = 1;
+    expected[BIAS].rank = 1;
+    expected[SCALE].rank = p->normalized ? 1 : 0;
     expected[BIAS].dims[0] = units;
     expected[SCALE].dims[0] = depth;
     return STRATA_OK;

@@ -46,7 +46,6 @@ static const struct layer_case cases[] = {
     {"Projection", "units = 32", .n_in = 2, .in = {S3(1, 2, 16), S1(1)}, PLAIN,
      POSITIONS(0, 8), .refused = true},
     {"Projection", "units = 4", .in = {S1(16)}, PLAIN, .refused = true},
-    {"Projection", "units = 4", .in = {S2(2, 16)}, .refused = true},
 };
 
 static const struct layer_case large[] = {
