@@ -15,8 +15,8 @@
  * Floor of a step: a store that reaches L2 and a load that finds it, about 0.5 us; and of
  * 64 rows of 1024 units the 17 MB that 128 blocks read of h, 3 us of the L2's bandwidth.
  * Products, sums and cells are about 0.4 us for eight rows, which the way of other rows
- * hides. Predicted for 1, 8, 16 and 64 rows: 1.1, 1.2, 1.6 and 4 us; measured 1.4, 1.4,
- * 2.4 and 11.3, for a turn hides nothing. Hopper takes more rows by wide.cuh.
+ * hides. Predicted for 1, 8, 16 and 64 rows: 1.1, 1.2, 1.6 and 4 us; measured for 1, 16
+ * and 64: 1.4, 2.4 and 11.3, for turns hide little. Hopper takes more rows by wide.cuh.
  */
 #ifndef PLUGINS_RNN_PERSISTENT_CUH
 #define PLUGINS_RNN_PERSISTENT_CUH
