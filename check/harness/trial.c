@@ -66,30 +66,27 @@ static void run_variant(struct trial *k, int row, const char *variant,
 /* The kind that is next in turn among those the impl takes, with usual parameters. */
 static void choose_activation(struct trial *k, strata_epilogue *e)
 {
-    static const double alpha[STRATA_ACTIVATION_COUNT] = {
-        [STRATA_LEAKY_RELU] = 0.1,
-        [STRATA_CLIP] = -0.5,
-        [STRATA_ELU] = 0.75,
-        [STRATA_SELU] = 1.6732632423543,
-        [STRATA_HARD_SIGMOID] = 0.2,
-        [STRATA_SWISH] = 1.25,
-        [STRATA_CELU] = 0.75,
-        [STRATA_SHRINK] = 0.5,
-        [STRATA_THRESHOLDED_RELU] = 0.5,
-        [STRATA_SCALED_TANH] = 1.5,
-    };
-    static const double beta[STRATA_ACTIVATION_COUNT] = {
-        [STRATA_CLIP] = 1.5,         [STRATA_SELU] = 1.0507009873555,
-        [STRATA_HARD_SIGMOID] = 0.5, [STRATA_SHRINK] = 0.25,
-        [STRATA_SCALED_TANH] = 0.75,
+    static const struct {
+        double alpha, beta;
+    } usual[STRATA_ACTIVATION_COUNT] = {
+        [STRATA_LEAKY_RELU] = {0.1},
+        [STRATA_CLIP] = {-0.5, 1.5},
+        [STRATA_ELU] = {0.75},
+        [STRATA_SELU] = {1.6732632423543, 1.0507009873555},
+        [STRATA_HARD_SIGMOID] = {0.2, 0.5},
+        [STRATA_SWISH] = {1.25},
+        [STRATA_CELU] = {0.75},
+        [STRATA_SHRINK] = {0.5, 0.25},
+        [STRATA_THRESHOLDED_RELU] = {0.5},
+        [STRATA_SCALED_TANH] = {1.5, 0.75},
     };
     int32_t kind = k->turn % STRATA_ACTIVATION_COUNT;
     for (int i = 0; i < STRATA_ACTIVATION_COUNT; i++)
         if (!(k->impl->impl.activations >> kind & 1))
             kind = (kind + 1) % STRATA_ACTIVATION_COUNT;
     e->activation = kind;
-    e->alpha = alpha[kind];
-    e->beta = beta[kind];
+    e->alpha = usual[kind].alpha;
+    e->beta = usual[kind].beta;
 }
 
 /* All declared tails at once, then each alone (only for given shapes: it is slow). */
