@@ -7,16 +7,12 @@
 
 #include "plugins/common/quantized/quantized.h"
 
-/* The shape: fails with the reason. */
-int product_resolve(const strata_node *n, int64_t *depth, int64_t *units);
-
-/* State of plain impls, and what makes it. */
+/* State of plain impls. */
 struct product_plain {
     int64_t depth, units;
     const void *packed;  /* units x depth bytes */
     const float *factor; /* of each unit: scale_in*weight_scale */
 };
-int product_setup(const strata_node *n, void *state);
 
 /* Of E4M3, float8.c: the plain impl, and the definition. */
 int float8_accept(const strata_node *n);

@@ -47,7 +47,8 @@ static int check_dtypes(const strata_node *n)
     return floats ? STRATA_OK : quantized_check_byte(n, &n->in[0], q->zero_in);
 }
 
-int product_resolve(const strata_node *n, int64_t *depth, int64_t *units)
+/* Fails with the reason. */
+static int resolve(const strata_node *n, int64_t *depth, int64_t *units)
 {
     const strata_quantized_product *p = n->params;
     const strata_tensor *in = &n->in[0], *weight = &n->weight[WEIGHT];
@@ -70,7 +71,7 @@ static int weight_shape(const strata_node *n, strata_tensor *expected)
 {
     const strata_quantized_product *p = n->params;
     int64_t depth, units;
-    int status = product_resolve(n, &depth, &units);
+    int status = resolve(n, &depth, &units);
     if (status != STRATA_OK)
         return status;
     expected[WEIGHT].dtype = n->in[0].dtype == STRATA_E4M3 ? STRATA_E4M3 : STRATA_INT8;
@@ -85,7 +86,7 @@ static int shape(const strata_node *n)
 {
     const strata_quantized_product *p = n->params;
     int64_t depth, units;
-    int status = product_resolve(n, &depth, &units);
+    int status = resolve(n, &depth, &units);
     if (status != STRATA_OK)
         return status;
     n->out[0].rank = n->in[0].rank;
@@ -109,17 +110,17 @@ static int plain_accept(const strata_node *n)
     int64_t depth, units;
     int status = quantized_accept(n, &p->quantized);
     if (status == STRATA_OK)
-        status = product_resolve(n, &depth, &units);
+        status = resolve(n, &depth, &units);
     return status ? status : quantized_check_depth(n, depth, 1);
 }
 
-int product_setup(const strata_node *n, void *state)
+static int plain_setup(const strata_node *n, void *state)
 {
     const strata_quantized_product *p = n->params;
     struct product_plain *c = state;
     const int8_t *from = n->weight[WEIGHT].data;
     void *packed, *factor;
-    int status = product_resolve(n, &c->depth, &c->units);
+    int status = resolve(n, &c->depth, &c->units);
     if (status == STRATA_OK)
         status = quantized_factors(n, c->units, &factor);
     if (status == STRATA_OK)
@@ -167,7 +168,7 @@ static int integer_reference(const strata_node *n, const void *const *in,
     const double *bias = weight[STRATA_QUANTIZED_BIAS];
     const int64_t *x = in[0], *w = weight[WEIGHT];
     int64_t depth, units;
-    int status = product_resolve(n, &depth, &units);
+    int status = resolve(n, &depth, &units);
     for (int64_t e = 0; e < dense_count(&n->out[0]) && status == STRATA_OK; e++) {
         const int64_t u = e % units, row = e / units;
         int64_t sum = 0;
@@ -216,7 +217,7 @@ static const strata_impl impls[] = {
      .bandwidth = 0.3,
      .state_size = sizeof(struct product_plain),
      .accept = plain_accept,
-     .setup = product_setup,
+     .setup = plain_setup,
      .run = plain_run},
     {.id = 2,
      .device = STRATA_HOST,
@@ -227,7 +228,7 @@ static const strata_impl impls[] = {
      .bandwidth = 0.1,
      .state_size = sizeof(struct product_plain),
      .accept = float8_accept,
-     .setup = product_setup,
+     .setup = plain_setup,
      .run = float8_run},
 };
 
