@@ -137,8 +137,11 @@ def objects(build):
             for name in names:
                 part = OBJECT.match(name)
                 copied = name.startswith(COPIES) and room != "kernels"
-                if part and not copied:
-                    at = os.path.relpath(folder, build).removesuffix("/.libs")
+                at = os.path.relpath(folder, build).removesuffix("/.libs")
+                # FILE.o beside a FILE.cu is its kernels, which nm does not tell from C.
+                kernels = part and name == f"{part.group(1)}.o" and os.path.exists(
+                    f"{at}/{part.group(1)}.cu")
+                if part and not copied and not kernels:
                     found[f"{at}/{part.group(1)}.c"] = os.path.join(folder, name)
     return {path: o for path, o in found.items() if os.path.exists(path)}
 
