@@ -6,25 +6,16 @@
  * The chip keeps 14 bits of a sum. A kind may leave it there for a part of the depth
  * alone, to be added to the total in FP32: that takes registers for two, and a part's end
  * waits for its products.
- *
- * A thread has two neighbours of each eight columns. Columns are packed in an order that
- * makes them four neighbours of each sixteen.
  */
 #ifndef PLUGINS_QUANTIZED_PRODUCT_FLOAT8_CUH
 #define PLUGINS_QUANTIZED_PRODUCT_FLOAT8_CUH
 
+#include "plugins/common/product/fours.cuh"
 #include "plugins/common/product/hopper.cuh"
 
-#define FLOAT8_LANES 16 /* columns that change places among themselves */
 #define FLOAT8_COLUMNS                                                                   \
     256 /* of a tile at most: factors and biases are padded to them                      \
          */
-
-/* The column of the weight whose sums are those of a column of B. */
-static __host__ __device__ inline int32_t float8_column(int32_t column)
-{
-    return column / 16 * 16 + column % 8 / 2 * 4 + column / 8 % 2 * 2 + column % 2;
-}
 
 /* scale and bias are set, for whole tiles of columns. */
 struct float8_job : product_job {
@@ -57,25 +48,6 @@ static __device__ inline void float8_words(float, const float *v, uint32_t (&wor
 #pragma unroll
     for (int e = 0; e < 4; e++)
         words[e] = __float_as_uint(v[e]);
-}
-
-static __device__ inline void store_words(uint32_t to, const uint32_t (&words)[1])
-{
-    asm volatile("st.shared.b32 [%0], %1;\n" ::"r"(to), "r"(words[0]) : "memory");
-}
-
-static __device__ inline void store_words(uint32_t to, const uint32_t (&words)[2])
-{
-    asm volatile("st.shared.v2.b32 [%0], {%1, %2};\n" ::"r"(to), "r"(words[0]),
-                 "r"(words[1])
-                 : "memory");
-}
-
-static __device__ inline void store_words(uint32_t to, const uint32_t (&words)[4])
-{
-    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};\n" ::"r"(to), "r"(words[0]),
-                 "r"(words[1]), "r"(words[2]), "r"(words[3])
-                 : "memory");
 }
 
 /* y/scale, by the inverse where that neither over- nor underflows. */
@@ -129,37 +101,22 @@ static __device__ inline void float8_finish(const float8_job &job, float (&v)[N]
 template <class C>
 struct float8_panels {
     typedef typename C::Result T;
-    enum { CHUNKS = C::Columns / PRODUCT_CHUNK, Joined = FLOAT8_LANES };
+    enum { CHUNKS = C::Columns / PRODUCT_CHUNK, Joined = PRODUCT_LANES };
     const float8_job &job;
     const product_memory<C> &memory;
     const int group;
-    const int thread;        /* of the warpgroup */
-    uint32_t first, swizzle; /* this lane's row of the first panel; of its pieces */
+    const int thread; /* of the warpgroup */
+    const product_fours<C> fours;
 
     __device__ inline float8_panels(const float8_job &job,
                                     const product_memory<C> &memory, int group)
-        : job(job), memory(memory), group(group), thread(threadIdx.x % 128)
+        : job(job), memory(memory), group(group), thread(threadIdx.x % 128),
+          fours(memory, group)
     {
-        const int row = thread / 32 * 16 + thread % 32 / 4;
-        first = memory.panel(group, 0) + row * C::PanelRow;
-        swizzle = C::PanelRow == 128  ? row % 8
-                  : C::PanelRow == 64 ? row / 2 % 4
-                                      : row / 4 % 2;
     }
 
     __device__ inline void fetch(int32_t) const
     {
-    }
-
-    /* Where four neighbours of chunk i lie: of two rows by two sixteens of columns. */
-    __device__ inline uint32_t place(int i, int four) const
-    {
-        enum { EACH = C::Panel / PRODUCT_CHUNK };
-        const uint32_t byte =
-            (i % EACH * PRODUCT_CHUNK + four % 2 * FLOAT8_LANES + thread % 4 * 4) *
-            C::Size;
-        return first + i / EACH * C::PanelBytes + four / 2 * 8 * C::PanelRow +
-               (byte / 16 ^ swizzle) * 16 + byte % 16;
     }
 
     /* Chunk i of the sums, which a thread's registers hold by constant indices only. */
@@ -171,10 +128,7 @@ struct float8_panels {
             if (i == k)
 #pragma unroll
                 for (int e = 0; e < 16; e++)
-                    v[e] = product_begin(1,
-                                         sum[k / CHUNKS][k % CHUNKS * 4 + e / 4 % 2 * 2 +
-                                                         e % 4 / 2][e / 8 * 2 + e % 2],
-                                         0);
+                    v[e] = product_begin(1, product_sum<CHUNKS>(sum, k, e), 0);
     }
 
     template <class Send>
@@ -189,52 +143,29 @@ struct float8_panels {
             uint32_t words[4][C::Size];
             begin_chunk(sum, i, v);
             float8_finish<T>(
-                job, v, [&](int e) { return c + e / 4 % 2 * FLOAT8_LANES; }, words);
+                job, v, [&](int e) { return c + e / 4 % 2 * PRODUCT_LANES; }, words);
 #pragma unroll
             for (int w = 0; w < 4; w++)
-                store_words(place(i, w), words[w]);
-            if (i % CHUNKS == CHUNKS - 1) {
-                publish_shared();
-                named_sync(PRODUCT_STORE + group, 128);
-                if (thread == 0) {
-                    send(i / CHUNKS);
-                    copy_group_commit();
-                }
-            }
+                store_words(fours.place(i, w), words[w]);
+            if (i % CHUNKS == CHUNKS - 1)
+                product_send(group, i / CHUNKS, send);
         }
-        if (thread == 0) {
-            copy_group_wait_read();
-            barrier_arrive(memory.stored(group));
-        }
+        product_sent(memory, group);
     }
 
     /* Sixteen neighbours, whose sums by the ranks are `step` apart, to memory. */
     static __device__ inline void join(const float8_job &job, const float *sums,
                                        int32_t step, int32_t, int32_t row, int32_t column)
     {
-        float total[FLOAT8_LANES] = {}, v[FLOAT8_LANES];
+        float total[PRODUCT_LANES] = {}, v[PRODUCT_LANES];
         uint32_t words[4][C::Size];
-        for (int32_t r = 0; r < job.split; r++)
+        product_total<float4>(total, sums, step, job.split);
 #pragma unroll
-            for (int e = 0; e < FLOAT8_LANES; e += 4) {
-                const float4 four = *(const float4 *)(sums + r * step + e);
-                total[e] += four.x;
-                total[e + 1] += four.y;
-                total[e + 2] += four.z;
-                total[e + 3] += four.w;
-            }
-#pragma unroll
-        for (int e = 0; e < FLOAT8_LANES; e++)
-            v[float8_column(e)] = total[e];
+        for (int e = 0; e < PRODUCT_LANES; e++)
+            v[product_column(e)] = total[e];
         float8_finish<T>(
             job, v, [&](int e) { return column + e; }, words);
-        uint4 *to = (uint4 *)((T *)job.to + row * job.to_row + column);
-        const uint32_t *from = words[0];
-#pragma unroll
-        for (int w = 0; w < C::Size; w++)
-            if (column + w * (FLOAT8_LANES / C::Size) < job.n)
-                to[w] = make_uint4(from[w * 4], from[w * 4 + 1], from[w * 4 + 2],
-                                   from[w * 4 + 3]);
+        product_put<T>(job, words, row, column);
     }
 };
 

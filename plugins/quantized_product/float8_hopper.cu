@@ -10,9 +10,6 @@
 #include "plugins/common/quantized/quotient.h"
 #include "plugins/quantized_product/float8.cuh"
 
-#define LEAST_TILES 16  /* of a tactic that does not share depths */
-#define MOST_TILES 1024 /* of one that does */
-
 #define PART 2 /* steps of the depth that a sum stays in the tensor cores: 256 */
 
 enum { TO_E4M3, TO_FP16, TO_BF16, TO_FP32, RESULTS };
@@ -59,20 +56,6 @@ static float8_shape shape_of(const strata_tensor *x, const strata_tensor *y)
     return {units > 0 ? y->count / units : 0, x->dims[x->rank - 1], units};
 }
 
-static const char *size_refusal(const float8_shape &s, const product_launch &l)
-{
-    const int64_t columns = (s.units + l.columns - 1) / l.columns;
-    const int64_t tiles = (s.rows + l.rows - 1) / l.rows * columns;
-    if (columns * l.columns >= 2 * s.units && l.columns > 32)
-        return "half of its tiles' columns would be empty";
-    if (tiles > INT32_MAX)
-        return "so many tiles are for others";
-    if (!l.splits)
-        return tiles < LEAST_TILES ? "its tiles would leave most multiprocessors idle"
-                                   : NULL;
-    return tiles > MOST_TILES ? "its tiles are for smaller layers" : NULL;
-}
-
 static const char *refusal(const strata_node *n, const product_launch *l)
 {
     const float8_shape s = shape_of(&n->in[0], &n->out[0]);
@@ -87,7 +70,7 @@ static const char *refusal(const strata_node *n, const product_launch *l)
         return "rows are whole pieces of 16 bytes";
     if (s.rows > INT32_MAX / 2 || s.depth > INT32_MAX / 2 || s.units > INT32_MAX / 2)
         return "sides of over 2^30 are for others";
-    return size_refusal(s, *l);
+    return product_refusal(*l, s.rows, s.units);
 }
 
 int float8_accept(const strata_node *n, int tactic)
@@ -116,7 +99,7 @@ static __global__ void float8_pack_kernel(float8_pack_job j)
     const int64_t step = (int64_t)gridDim.x * blockDim.x;
     const int64_t begin = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     for (int64_t i = begin; i < j.size; i += step) {
-        const int64_t u = float8_column((int32_t)(i / j.depth)), k = i % j.depth;
+        const int64_t u = product_column((int32_t)(i / j.depth)), k = i % j.depth;
         j.packed[i] = u < j.units ? j.weight[u * j.unit + k * j.step] : 0;
     }
     for (int64_t u = begin; u < j.padded; u += step) {
@@ -129,7 +112,7 @@ static __global__ void float8_pack_kernel(float8_pack_job j)
 /* Rows of the packed weight: whole groups that change places. */
 static int64_t packed_rows(int64_t units)
 {
-    return (units + FLOAT8_LANES - 1) / FLOAT8_LANES * FLOAT8_LANES;
+    return product_whole_lanes(units);
 }
 
 static int pack_columns(const strata_node *n, float8_state *state)

@@ -9,7 +9,9 @@
 #include "plugins/common/product/hopper.cuh"
 #include "plugins/common/product/tensor_map.cuh"
 
-#define PRODUCT_LEAST_STEPS 2 /* of a block that shares a tile's depth */
+#define PRODUCT_LEAST_STEPS 2   /* of a block that shares a tile's depth */
+#define PRODUCT_LEAST_TILES 16  /* of a tactic whose blocks do not */
+#define PRODUCT_MOST_TILES 1024 /* of one whose do */
 
 struct product_launch {
     const void *kernel;
@@ -41,6 +43,23 @@ static const product_launch launch_of = {
         &launch_of<product_tile<product_halves<__half>, __VA_ARGS__>>,                   \
             &launch_of<product_tile<product_halves<__nv_bfloat16>, __VA_ARGS__>>         \
     }
+
+/* Why a tactic leaves a product of that size to others; NULL: it does not. */
+static inline const char *product_refusal(const product_launch &l, int64_t rows,
+                                          int64_t columns)
+{
+    const int64_t across = (columns + l.columns - 1) / l.columns;
+    const int64_t tiles = (rows + l.rows - 1) / l.rows * across;
+    if (across * l.columns >= 2 * columns && l.columns > 32)
+        return "half of its tiles' columns would be empty";
+    if (tiles > INT32_MAX)
+        return "so many tiles are for others";
+    if (!l.splits)
+        return tiles < PRODUCT_LEAST_TILES
+                   ? "its tiles would leave most multiprocessors idle"
+                   : NULL;
+    return tiles > PRODUCT_MOST_TILES ? "its tiles are for smaller layers" : NULL;
+}
 
 static inline cudaError_t product_prepare(const product_launch &l)
 {

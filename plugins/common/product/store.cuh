@@ -62,6 +62,28 @@ static __device__ inline void add_eight(float (&v)[8], const float *from)
         v[e] += more[e];
 }
 
+/* A warpgroup's panels of a part are written: one thread has send(part) store them. */
+template <class Send>
+static __device__ inline void product_send(int group, int part, const Send &send)
+{
+    publish_shared();
+    named_sync(PRODUCT_STORE + group, 128);
+    if (threadIdx.x % 128 == 0) {
+        send(part);
+        copy_group_commit();
+    }
+}
+
+/* All parts are sent: once they are read, an addend may come to their place. */
+template <class Memory>
+static __device__ inline void product_sent(const Memory &memory, int group)
+{
+    if (threadIdx.x % 128 == 0) {
+        copy_group_wait_read();
+        barrier_arrive(memory.stored(group));
+    }
+}
+
 /* A warpgroup's. */
 template <class C, class Memory = product_memory<C>>
 struct product_store {
@@ -151,19 +173,10 @@ struct product_store {
                             alpha, sum[k / CHUNKS][k % CHUNKS * 4 + e / 4][e % 4],
                             e % 2 ? b[e / 4].y : b[e / 4].x);
             finish_chunk(v, i, column);
-            if (i % CHUNKS == CHUNKS - 1) {
-                publish_shared();
-                named_sync(PRODUCT_STORE + group, 128);
-                if (thread == 0) {
-                    send(i / CHUNKS);
-                    copy_group_commit();
-                }
-            }
+            if (i % CHUNKS == CHUNKS - 1)
+                product_send(group, i / CHUNKS, send);
         }
-        if (thread == 0) {
-            copy_group_wait_read();
-            barrier_arrive(memory.stored(group));
-        }
+        product_sent(memory, group);
     }
 
     /* Neighbours, whose sums by the ranks are `step` floats apart, to memory. */

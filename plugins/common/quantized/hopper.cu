@@ -10,8 +10,6 @@
 #include "plugins/common/product/windows.cuh"
 #include "plugins/common/quantized/hopper_pack.cuh"
 
-#define LEAST_TILES 16  /* of a tactic that does not share depths */
-#define MOST_TILES 1024 /* of one that does */
 #define MOST_SHALLOW 16 /* pieces of K, of one whose blocks have four tiles at a time */
 #define MOST_THIN 256   /* channels that are read in pieces of 64 */
 
@@ -97,20 +95,6 @@ static const char *depth_refusal(const quantized_shape &s, const product_launch 
                : NULL;
 }
 
-static const char *size_refusal(const quantized_shape &s, const product_launch &l)
-{
-    const int64_t columns = (s.out_stored + l.columns - 1) / l.columns;
-    const int64_t tiles = (s.pixels + l.rows - 1) / l.rows * columns;
-    if (columns * l.columns >= 2 * s.out_stored && l.columns > 32)
-        return "half of its tiles' columns would be empty";
-    if (tiles > INT32_MAX)
-        return "so many tiles are for others";
-    if (!l.splits)
-        return tiles < LEAST_TILES ? "its tiles would leave most multiprocessors idle"
-                                   : NULL;
-    return tiles > MOST_TILES ? "its tiles are for smaller layers" : NULL;
-}
-
 int quantized_hopper_accept(const strata_node *n, const quantized_shape *s, int tactic)
 {
     const product_launch *l = launch_for(tactic, n->out[0].dtype);
@@ -124,7 +108,7 @@ int quantized_hopper_accept(const strata_node *n, const quantized_shape *s, int 
     if (!why)
         why = depth_refusal(*s, *l, tactic);
     if (!why)
-        why = size_refusal(*s, *l);
+        why = product_refusal(*l, s->pixels, s->out_stored);
     return why ? STRATA_FAIL(n, STRATA_EUNSUPPORTED, "%s", why) : STRATA_OK;
 }
 

@@ -2,26 +2,17 @@
  *
  * Products of bytes on Hopper's tensor cores: common/product's kernel, sums in 32 bits,
  * and what the definition makes of a sum. Every operation rounds as on the host.
- *
- * A thread has two neighbours of each eight columns. Filters are packed in an order that
- * makes them four neighbours of each sixteen, a word of bytes.
  */
 #ifndef PLUGINS_COMMON_QUANTIZED_HOPPER_CUH
 #define PLUGINS_COMMON_QUANTIZED_HOPPER_CUH
 
+#include "plugins/common/product/fours.cuh"
 #include "plugins/common/product/hopper.cuh"
 #include "plugins/common/quantized/quick.cuh"
 
-#define QUANTIZED_LANES 16 /* columns that change places among themselves */
 #define QUANTIZED_COLUMNS                                                                \
     256 /* of a tile at most: what columns have is padded to them                        \
          */
-
-/* The filter whose sums are those of a column of B. */
-static __host__ __device__ inline int32_t quantized_filter(int32_t column)
-{
-    return column / 16 * 16 + column % 8 / 2 * 4 + column / 8 % 2 * 2 + column % 2;
-}
 
 /* scale and bias are set, for whole tiles of columns. */
 struct quantized_product_job : product_job {
@@ -215,69 +206,32 @@ static __device__ inline uint32_t load_word(uint32_t from)
     return word;
 }
 
-static __device__ inline void store_words(uint32_t to, const uint32_t (&words)[1])
-{
-    asm volatile("st.shared.b32 [%0], %1;\n" ::"r"(to), "r"(words[0]) : "memory");
-}
-
-static __device__ inline void store_words(uint32_t to, const uint32_t (&words)[2])
-{
-    asm volatile("st.shared.v2.b32 [%0], {%1, %2};\n" ::"r"(to), "r"(words[0]),
-                 "r"(words[1])
-                 : "memory");
-}
-
 /* A warpgroup's, as product_store. */
 template <class C>
 struct quantized_panels {
     enum {
         CHUNKS = C::Columns / PRODUCT_CHUNK,
         WORDS = C::Size, /* of four neighbours */
-        Joined = QUANTIZED_LANES
+        Joined = PRODUCT_LANES
     };
     const quantized_product_job &job;
     const product_memory<C> &memory;
     const int group;
-    const int thread;        /* of the warpgroup */
-    uint32_t first, swizzle; /* this lane's row of the first panel; of its pieces */
-    uint32_t lane;           /* bytes of this lane's four among sixteen */
-    uint32_t exponent;       /* QUICK_BYTE */
+    const int thread; /* of the warpgroup */
+    const product_fours<C> fours;
+    uint32_t exponent; /* QUICK_BYTE */
 
     __device__ inline quantized_panels(const quantized_product_job &job,
                                        const product_memory<C> &memory, int group)
-        : job(job), memory(memory), group(group), thread(threadIdx.x % 128)
+        : job(job), memory(memory), group(group), thread(threadIdx.x % 128),
+          fours(memory, group)
     {
-        const int row = thread / 32 * 16 + thread % 32 / 4;
-        first = memory.panel(group, 0) + row * C::PanelRow;
-        swizzle = C::PanelRow == 128  ? row % 8
-                  : C::PanelRow == 64 ? row / 2 % 4
-                                      : row / 4 % 2;
-        lane = thread % 4 * 4 * C::Size;
         exponent = QUICK_BYTE;
-        if (C::Size == 1)
-            first += lane;
-        /* Kept: the compiler would make them anew for each chunk. */
-        asm volatile("" : "+r"(first), "+r"(swizzle), "+r"(exponent));
+        asm volatile("" : "+r"(exponent)); /* kept, too */
     }
 
     __device__ inline void fetch(int32_t) const
     {
-    }
-
-    /* Where four neighbours of chunk i lie, of sixteen number h and the upper row. */
-    __device__ inline uint32_t place(int i, int h) const
-    {
-        enum { EACH = C::Panel / PRODUCT_CHUNK };
-        const uint32_t from = (i % EACH * PRODUCT_CHUNK + h * QUANTIZED_LANES) * C::Size;
-        const uint32_t panel = first + i / EACH * C::PanelBytes;
-        return C::Size == 1 ? panel + (from / 16 ^ swizzle) * 16
-                            : panel + ((from + lane) / 16 ^ swizzle) * 16 + lane % 16;
-    }
-
-    /* A thread's words of chunk i: two rows by two sixteens of columns. */
-    __device__ inline uint32_t place_of(int i, int word) const
-    {
-        return place(i, word % 2) + word / 2 * 8 * C::PanelRow;
     }
 
     /* The addend lies where the results will. */
@@ -285,7 +239,7 @@ struct quantized_panels {
     {
 #pragma unroll
         for (int w = 0; w < 4; w++)
-            words[w] = load_word(place_of(i, w));
+            words[w] = load_word(fours.place(i, w));
     }
 
     template <class Way>
@@ -295,7 +249,7 @@ struct quantized_panels {
 #pragma unroll
             for (int h = 0; h < 2; h++) {
                 const int4 four =
-                    __ldg((const int4 *)(job.offset + column + h * QUANTIZED_LANES));
+                    __ldg((const int4 *)(job.offset + column + h * PRODUCT_LANES));
                 offset[h][0] = four.x;
                 offset[h][1] = four.y;
                 offset[h][2] = four.z;
@@ -315,10 +269,8 @@ struct quantized_panels {
             if (i == k)
 #pragma unroll
                 for (int e = 0; e < 16; e++)
-                    v[e] = quantized_begin<Way>(
-                        sum[k / CHUNKS][k % CHUNKS * 4 + e / 4 % 2 * 2 + e % 4 / 2]
-                           [e / 8 * 2 + e % 2],
-                        offset[e / 4 % 2][e % 4]);
+                    v[e] = quantized_begin<Way>(product_sum<CHUNKS>(sum, k, e),
+                                                offset[e / 4 % 2][e % 4]);
     }
 
     template <class Way, class Send>
@@ -328,7 +280,7 @@ struct quantized_panels {
 #pragma unroll 1
         for (int i = 0; i < C::Parts * CHUNKS; i++) {
             const int32_t c = column + i % CHUNKS * PRODUCT_CHUNK;
-            const auto column_of = [&](int e) { return c + e / 4 % 2 * QUANTIZED_LANES; };
+            const auto column_of = [&](int e) { return c + e / 4 % 2 * PRODUCT_LANES; };
             float v[16];
             uint32_t words[4][WORDS], addend[4] = {};
             begin_chunk<Way>(sum, i, c, v);
@@ -337,15 +289,9 @@ struct quantized_panels {
             quantized_words<Way>(job, v, column_of, addend, exponent, words);
 #pragma unroll
             for (int w = 0; w < 4; w++)
-                store_words(place_of(i, w), words[w]);
-            if (i % CHUNKS == CHUNKS - 1) {
-                publish_shared();
-                named_sync(PRODUCT_STORE + group, 128);
-                if (thread == 0) {
-                    send(i / CHUNKS);
-                    copy_group_commit();
-                }
-            }
+                store_words(fours.place(i, w), words[w]);
+            if (i % CHUNKS == CHUNKS - 1)
+                product_send(group, i / CHUNKS, send);
         }
     }
 
@@ -359,23 +305,20 @@ struct quantized_panels {
         quantized_way_of<C::Size == 1>(job, [&](auto way) {
             store_chunks<decltype(way)>(sum, column + thread % 4 * 4, send);
         });
-        if (thread == 0) {
-            copy_group_wait_read();
-            barrier_arrive(memory.stored(group));
-        }
+        product_sent(memory, group);
     }
 
     /* Sixteen sums as floats and the addend's words, to memory. */
     template <class Way>
     static __device__ inline void store_joined(const quantized_product_job &job,
-                                               const int32_t (&total)[QUANTIZED_LANES],
+                                               const int32_t (&total)[PRODUCT_LANES],
                                                int32_t row, int32_t column)
     {
-        float v[QUANTIZED_LANES];
+        float v[PRODUCT_LANES];
         uint32_t words[4][WORDS], addend[4] = {};
 #pragma unroll
-        for (int e = 0; e < QUANTIZED_LANES; e++) {
-            const int32_t at = quantized_filter(e);
+        for (int e = 0; e < PRODUCT_LANES; e++) {
+            const int32_t at = product_column(e);
             v[at] = quantized_begin<Way>(
                 total[e], Way::Offset ? __ldg(job.offset + column + at) : 0);
         }
@@ -389,13 +332,7 @@ struct quantized_panels {
         }
         quantized_words<Way>(
             job, v, [&](int e) { return column + e; }, addend, QUICK_BYTE, words);
-        uint4 *to = (uint4 *)((typename C::Result *)job.to + row * job.to_row + column);
-        const uint32_t *from = words[0];
-#pragma unroll
-        for (int w = 0; w < WORDS; w++)
-            if (column + w * (QUANTIZED_LANES / WORDS) < job.n)
-                to[w] = make_uint4(from[w * 4], from[w * 4 + 1], from[w * 4 + 2],
-                                   from[w * 4 + 3]);
+        product_put<typename C::Result>(job, words, row, column);
     }
 
     /* Sixteen neighbours, whose sums by the ranks are `step` apart. */
@@ -403,16 +340,8 @@ struct quantized_panels {
                                        const int32_t *sums, int32_t step, int32_t,
                                        int32_t row, int32_t column)
     {
-        int32_t total[QUANTIZED_LANES] = {};
-        for (int32_t r = 0; r < job.split; r++)
-#pragma unroll
-            for (int e = 0; e < QUANTIZED_LANES; e += 4) {
-                const int4 four = *(const int4 *)(sums + r * step + e);
-                total[e] += four.x;
-                total[e + 1] += four.y;
-                total[e + 2] += four.z;
-                total[e + 3] += four.w;
-            }
+        int32_t total[PRODUCT_LANES] = {};
+        product_total<int4>(total, sums, step, job.split);
         quantized_way_of<C::Size == 1>(
             job, [&](auto way) { store_joined<decltype(way)>(job, total, row, column); });
     }

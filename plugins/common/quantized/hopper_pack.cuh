@@ -29,7 +29,7 @@ static __global__ void quantized_columns_kernel(quantized_columns_job j)
     for (int64_t i = begin; i < j.size; i += step) {
         const int64_t c = i % j.depth, rest = i / j.depth;
         const int64_t t = rest % j.elements;
-        const int64_t k = quantized_filter((int32_t)(rest / j.elements));
+        const int64_t k = product_column((int32_t)(rest / j.elements));
         j.packed[i] = c < j.in_c && k < j.filters
                           ? j.weight[k * j.filter + c * j.channel + t]
                           : (int8_t)0;
@@ -51,7 +51,7 @@ static __global__ void quantized_columns_kernel(quantized_columns_job j)
 /* Rows of the packed weights: whole groups that change places. */
 static inline int64_t quantized_rows(const quantized_shape &s)
 {
-    return (s.out_c + QUANTIZED_LANES - 1) / QUANTIZED_LANES * QUANTIZED_LANES;
+    return product_whole_lanes(s.out_c);
 }
 
 static inline int quantized_reserve(const strata_node *n, quantized_hopper_state *state,

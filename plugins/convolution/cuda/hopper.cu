@@ -8,8 +8,6 @@
 
 #include "plugins/convolution/cuda/hopper_pack.cuh"
 
-#define LEAST_TILES 16  /* of a tactic that does not share depths */
-#define MOST_TILES 1024 /* of one that does */
 #define MOST_SHALLOW 16 /* pieces of K, of one whose blocks have four tiles at a time */
 
 /* Parts, columns, warpgroups, stages, turns, pair, split, blocks of a
@@ -37,21 +35,13 @@ static const char *size_refusal(const strata_node *n, const convolution_state &s
                                 int tactic)
 {
     const product_launch &l = *launches[tactic][0];
-    const int64_t pixels = n->out[0].dims[0] * window_out_count(&s.w);
-    const int64_t filters = stored_channels(&n->out[0]);
-    const int64_t columns = (filters + l.columns - 1) / l.columns;
-    const int64_t tiles = (pixels + l.rows - 1) / l.rows * columns;
-    if (columns * l.columns >= 2 * filters && l.columns > 32)
-        return "half of its tiles' columns would be empty";
     if (tactic == HOPPER_64x128 || tactic == HOPPER_64x64) {
         const int64_t pieces = hopper_pieces(&n->in[0]) * window_kernel_count(&s.w);
         if (pieces > MOST_SHALLOW)
             return "its many warps are for layers that are all storing";
     }
-    if (!l.splits)
-        return tiles < LEAST_TILES ? "its tiles would leave most multiprocessors idle"
-                                   : NULL;
-    return tiles > MOST_TILES ? "its tiles are for smaller layers" : NULL;
+    return product_refusal(l, n->out[0].dims[0] * window_out_count(&s.w),
+                           stored_channels(&n->out[0]));
 }
 
 int hopper_accept(const strata_node *n, int tactic)
