@@ -18,8 +18,13 @@ BENCHMARKS = \
 CUDNN_BENCHMARKS =
 EXTRA_PROGRAMS += $(BENCHMARKS)
 CLEANFILES += $(BENCHMARKS)
-EXTRA_DIST += bench/serving/acceptance.py bench/serving/gpu.sh \
-	bench/serving/server.py
+EXTRA_DIST += \
+	bench/serving/acceptance.py \
+	bench/serving/behaviour.py \
+	bench/serving/case.py \
+	bench/serving/gpu.sh \
+	bench/serving/server.py \
+	bench/serving/speed.py
 bench_serving_batcher_SOURCES = bench/serving/batcher.c
 bench_serving_batcher_LDADD = libstrata.la $(PTHREAD_LIBS)
 # Preloaded into a server that is measured.
