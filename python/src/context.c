@@ -195,6 +195,14 @@ static bool can_bind(const struct context *c, const Network *n, int i,
            array_is(a, &b->desc);
 }
 
+/* After some were bound and one was refused: none may be left at a caller's address. */
+static void unbind_inputs(struct context *c, const Network *n)
+{
+    strata_error ignored;
+    for (int i = 0; i < n->n_in; i++)
+        (void)strata_context_bind(c->context, i, NULL, &ignored);
+}
+
 bool context_bind_inputs(struct context *c, const Network *n, const struct array *inputs,
                          bool *bound)
 {
@@ -213,8 +221,11 @@ bool context_bind_inputs(struct context *c, const Network *n, const struct array
     for (int i = 0; i < n->n_in && status == STRATA_OK; i++)
         status =
             strata_context_bind(c->context, i, *bound ? inputs[i].data : NULL, &c->err);
-    c->bound = *bound;
-    return status == STRATA_OK || raise_error(&c->err) != NULL;
+    c->bound = *bound && status == STRATA_OK;
+    if (status == STRATA_OK)
+        return true;
+    unbind_inputs(c, n);
+    return raise_error(&c->err) != NULL;
 }
 
 /* ---- streams --------------------------------------------------------------------- */
