@@ -9,7 +9,6 @@
 
 #include "plugins/common/cast.h"
 #include "plugins/common/dense.h"
-#include "plugins/common/dtype.h"
 #include "plugins/common/pointwise.h"
 #include "plugins/common/pointwise/span.h"
 #include "plugins/quantize/rows.h"
@@ -51,18 +50,12 @@ static void byte_tile(const void *arg, const struct span_axis *outer,
     (void)inner;
 }
 
-/* FP32 to bytes where a row has one scale: along the last dim both lie in one piece, and
- * scale and zero stand still. Whether it was that. */
+/* FP32 to bytes where a row has one scale. Whether it was that. */
 static int bytes_run(const struct byte_call *c)
 {
     const strata_tensor *operand[] = {c->y, c->x, c->scale, c->zero};
-    const int32_t last = c->y->rank - 1;
-    if (c->x->dtype != STRATA_FP32 || dtype_size(c->y->dtype) != 1 || last < 0 ||
-        c->x->strides[last] != 1 || c->y->strides[last] != 1 || c->y->dims[last] < 2)
+    if (c->x->dtype != STRATA_FP32 || !quantize_by_rows(c->x, c->y, c->scale, c->zero))
         return 0;
-    for (int k = 2; k < 4; k++)
-        if (operand[k]->count > 1 && operand[k]->dims[operand[k]->rank - 1] > 1)
-            return 0;
     span_run(operand, 4, STRETCH, byte_tile, c);
     return 1;
 }
