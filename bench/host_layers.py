@@ -16,7 +16,7 @@ that of its call from Python, Strata's that of `strata bench`.
 
 --processor takes processor time with one thread instead, which others disturb less: of
 blocks of runs in turns the least counts, and Strata is called from Python like its peers
-(`make python-package`; PYTHONPATH=python/package).
+(`make python-package`; PYTHONPATH=python/package LD_LIBRARY_PATH=.libs).
 
 --json keeps the rows, --part 2/5 takes a fifth of the cases, and --table A.json,... writes
 the table of what was kept, a row a layer.

@@ -9,7 +9,7 @@
 #include "plugins/normalization/stretch.h"
 
 #define PIECES 64            /* of a block at most */
-#define GROUPS 16            /* of channels, that all threads have enough of */
+#define GROUPS 8             /* of channels, that all threads have enough of */
 #define PIECE_SIZE (1 << 15) /* elements at least */
 
 /* A tensor as blocks of rows of lanes. Channel c of image n has place n*padded + c in all
@@ -244,7 +244,8 @@ static bool norm_is_grouped(const struct norm_call *c, const struct norm_image *
 {
     const bool shares = c->params->kind == STRATA_NORMALIZATION_GROUP ||
                         c->params->kind == STRATA_NORMALIZATION_INSTANCE;
-    return shares && m->lanes == 1 && (m->images * m->groups >= GROUPS || m->pieces == 1);
+    return shares && m->lanes == 1 &&
+           (m->images * m->groups >= GROUPS || c->run->in[0].size < WALK_PARALLEL);
 }
 
 /* The sum of what g makes of n elements in one piece. */
