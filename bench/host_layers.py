@@ -14,6 +14,10 @@ again. Each has at most --threads threads, and takes fewer where it thinks so;
 inputs and outputs lie in memory that stays (ONNX Runtime's are bound). A peer's time is
 that of its call from Python, Strata's that of `strata bench`.
 
+--processor takes processor time with one thread instead, which others disturb less: of
+blocks of runs in turns the least counts, and Strata is called from Python like its peers
+(`make python-package`; PYTHONPATH=python/package LD_LIBRARY_PATH=.libs).
+
 --json keeps the rows, --part 2/5 takes a fifth of the cases, and --table A.json,... writes
 the table of what was kept, a row a layer.
 """
@@ -37,6 +41,7 @@ PEERS = ("onnxruntime", "openvino")
 GOAL = 1.1
 OTHERS = 0.1  # of the processors
 PATIENCE = 60  # seconds
+BLOCK = 0.004  # seconds of runs whose processor time is read at once
 SAFETENSORS = {"float32": "F32", "uint8": "U8", "int64": "I64"}
 INI = {"float32": "fp32", "int64": "i64", "bool": "bool", "uint8": "u8"}
 
@@ -118,7 +123,18 @@ def open_openvino(model, threads, x):
     return request.infer, lambda: request.get_output_tensor(0).data
 
 
-OPEN = {"onnxruntime": open_onnxruntime, "openvino": open_openvino}
+def open_strata(model, threads, x):
+    import strata
+    net = strata.load(model.replace(".onnx", ".ini"), threads=threads)
+    bound = {name: net.pinned(name) for name in x}
+    for name, value in x.items():
+        np.asarray(bound[name])[...] = value
+    session = net.session(**bound)
+    return session.run, session["y"].numpy
+
+
+OPEN = {"onnxruntime": open_onnxruntime, "openvino": open_openvino,
+        "strata": open_strata}
 
 
 def time_runs(run, seconds):
@@ -133,7 +149,22 @@ def time_runs(run, seconds):
     return statistics.median(times)
 
 
-def serve(peer, threads):
+def spend_runs(run, seconds):
+    """The least processor time of a run, of blocks of at least BLOCK seconds."""
+    runs, used, least, end = 1, 0, [], time.perf_counter() + seconds
+    while time.perf_counter() < end or not least:
+        begin = time.process_time()
+        for _ in range(runs):
+            run()
+        used = time.process_time() - begin
+        if used < BLOCK:
+            runs *= 2
+        else:
+            least.append(used / runs * 1e6)
+    return min(least)
+
+
+def serve(peer, threads, take):
     """Lines of a folder (open the model there) or of seconds (time it)."""
     run = None
     for line in sys.stdin:
@@ -147,7 +178,7 @@ def serve(peer, threads):
                 np.save(f"{folder}/{peer}.npy", output())
                 print(0, flush=True)
             else:
-                print(time_runs(run, float(line)), flush=True)
+                print(take(run, float(line)), flush=True)
         except Exception as e:  # pylint: disable=broad-except
             print("failed", repr(e).replace("\n", " ")[:300], flush=True)
 
@@ -156,14 +187,15 @@ class Peer:
     """Ends with the first answer that does not come; the next question starts it anew.
     Stopped between questions, for its threads spin on when its turn is over."""
 
-    def __init__(self, name, threads):
+    def __init__(self, name, threads, processor=False):
         self.name, self.threads, self.process = name, threads, None
+        self.options = ["--processor"] if processor else []
 
     def start(self):
         environment = dict(os.environ, OMP_NUM_THREADS=str(self.threads))
         self.process = subprocess.Popen(
             [sys.executable, os.path.abspath(__file__), "--peer", self.name, "--threads",
-             str(self.threads)], env=environment, stdin=subprocess.PIPE,
+             str(self.threads), *self.options], env=environment, stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
     def seconds(self):
@@ -246,6 +278,10 @@ def open_case(case, folder, a, peers):
     strata_run(a, folder, inputs)
     ways, error = {"strata": lambda: strata_time(a, folder, inputs)}, 0
     for peer in peers:
+        if peer.name == "strata":  # must open
+            peer.ask(folder)
+            ways["strata"] = lambda peer=peer: peer.ask(a.seconds)
+            continue
         try:
             peer.ask(folder)
         except RuntimeError as e:
@@ -293,11 +329,12 @@ def measure(case, folder, a, peers):
     rounds, others = {way: [] for way in ways}, 0
     for _ in range(a.rounds):
         for way, take in ways.items():
-            share, us = alone(take, a, peers)
+            share, us = (0, take()) if a.processor else alone(take, a, peers)
             others = max(others, share)
             rounds[way].append(us)
     row = {"case": case.name, "title": case.title, "layer": case.layer.split("; ")[0][7:],
-           **{w: statistics.median(t) for w, t in rounds.items()}, "error": error,
+           **{w: min(t) if a.processor else statistics.median(t)
+              for w, t in rounds.items()}, "error": error,
            "others": others}
     others = [row[p] for p in PEERS if p in row]
     row["ratio"] = row["strata"] / min(others) if others else None
@@ -360,18 +397,23 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.15, help="of a round")
     parser.add_argument("--tries", type=int, default=4,
                         help="of a round that others disturb")
+    parser.add_argument("--processor", action="store_true",
+                        help="processor time, one thread")
     parser.add_argument("--only", help="parts of names, separated by commas")
     parser.add_argument("--part", default="1/1", help="I/N: every N-th case from the I-th")
     parser.add_argument("--json", help="keep the rows in this file")
     parser.add_argument("--table", help="files of --json, separated by commas")
     parser.add_argument("--verbose", action="store_true", help="say why a peer is left out")
-    parser.add_argument("--peer", choices=PEERS, help=argparse.SUPPRESS)
+    parser.add_argument("--peer", choices=OPEN, help=argparse.SUPPRESS)
     a = parser.parse_args()
     if a.peer:
-        return serve(a.peer, a.threads)
+        return serve(a.peer, a.threads, spend_runs if a.processor else time_runs)
     if a.table:
         return print_table(a.table.split(","))
     rows, peers = [], [Peer(p, a.threads) for p in PEERS]
+    if a.processor:
+        a.threads = 1
+        peers = [Peer(p, 1, True) for p in OPEN]
     print("| case | strata us | onnxruntime | openvino | / better | error | others % |\n"
           "|---|---|---|---|---|---|---|", flush=True)
     for case in chosen(a):

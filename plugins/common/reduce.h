@@ -164,7 +164,8 @@ GATHER_INLINE float gather_row_of(enum gather g, const float *x, int64_t n, floa
     return lane[0];
 }
 
-/* y = (x - shift)*factor + addend: of a row, and of columns. y may be x. */
+/* y = (x - shift)*factor + addend: of a row whose elements have factors and addends of
+ * their own, of a line, and of columns. y may be x. */
 GATHER_INLINE void adjust_row_of(float *y, const float *x, float shift, float factor,
                                  const float *scale, const float *bias, int64_t n)
 {
@@ -186,6 +187,14 @@ GATHER_INLINE void adjust_row_of(float *y, const float *x, float shift, float fa
             y[i] = (x[i] - shift) * factor;
 }
 
+GATHER_INLINE void adjust_line_of(float *y, const float *x, float shift, float factor,
+                                  float addend, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        y[i] = (x[i] - shift) * factor + addend;
+}
+
 GATHER_INLINE void adjust_columns_of(float *y, const float *x, const float *shift,
                                      const float *factor, const float *addend,
                                      int64_t width, int64_t rows)
@@ -204,6 +213,8 @@ struct gather_code {
     float (*row)(enum gather g, const float *x, int64_t n, float shift);
     void (*adjust_row)(float *y, const float *x, float shift, float factor,
                        const float *scale, const float *bias, int64_t n);
+    void (*adjust_line)(float *y, const float *x, float shift, float factor, float addend,
+                        int64_t n);
     void (*adjust_columns)(float *y, const float *x, const float *shift,
                            const float *factor, const float *addend, int64_t width,
                            int64_t rows);
@@ -254,6 +265,11 @@ struct gather_code {
     {                                                                                    \
         adjust_row_of(y, x, shift, factor, scale, bias, n);                              \
     }                                                                                    \
+    target static void adjust_line_##name(float *y, const float *x, float shift,         \
+                                          float factor, float addend, int64_t n)         \
+    {                                                                                    \
+        adjust_line_of(y, x, shift, factor, addend, n);                                  \
+    }                                                                                    \
     target static void adjust_columns_##name(                                            \
         float *y, const float *x, const float *shift, const float *factor,               \
         const float *addend, int64_t width, int64_t rows)                                \
@@ -261,7 +277,7 @@ struct gather_code {
         adjust_columns_of(y, x, shift, factor, addend, width, rows);                     \
     }                                                                                    \
     static const struct gather_code gather_code_##name = {                               \
-        gather_columns_##name, gather_row_##name, adjust_row_##name,                     \
+        gather_columns_##name, gather_row_##name, adjust_row_##name, adjust_line_##name, \
         adjust_columns_##name};
 
 GATHER_CODE(plain, )
@@ -320,6 +336,10 @@ static inline void adjust_lanes(const struct gather_code *code, float *y, const 
                                 const float *addend, int64_t lanes, int64_t n)
 {
     float wide[3][GATHER_LANES];
+    if (lanes == 1) {
+        code->adjust_line(y, x, shift[0], factor[0], addend[0], n);
+        return;
+    }
     if (lanes > GATHER_LANES / 2 || n < GATHER_LANES) {
         code->adjust_columns(y, x, shift, factor, addend, lanes, n / lanes);
         return;

@@ -10,10 +10,15 @@
 
 #include "plugins/common/dense.h"
 #include "plugins/common/lines.h"
+#include "plugins/common/pointwise/row.h"
 #include "plugins/common/walk.h"
 
-#define COLUMNS 1024 /* that are worked on together */
-#define ROWS 4      /* lines of one piece, too */
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#define COLUMNS 2048 /* that are worked on together */
+#define ROWS 4       /* lines of one piece, too */
 
 static int cum_shape(const strata_node *n)
 {
@@ -27,8 +32,8 @@ static int cum_shape(const strata_node *n)
     return STRATA_OK;
 }
 
-/* In a line that lies in one piece each sum waits for the one before, which takes the time
- * of several. */
+/* In a line that lies in one piece each sum waits for the one before, which takes the
+ * time of several. */
 static double cum_flops(const strata_node *n)
 {
     const strata_cum_sum *p = n->params;
@@ -94,16 +99,21 @@ struct cum_call {
 };
 
 #define CUM_EACH(value)                                                                  \
-    _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                                  \
-    {                                                                                    \
-        const float before = a[i];                                                       \
-        a[i] = before value x[i];                                                        \
-        y[i] = exclusive ? before : a[i];                                                \
-    }
+    if (exclusive)                                                                       \
+        _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                              \
+        {                                                                                \
+            const float x_i = x[i], last = before[i];                                    \
+            a[i] = last value x_i;                                                       \
+            y[i] = last;                                                                 \
+        }                                                                                \
+    else                                                                                 \
+        _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] = before[i] value x[i];
 
-/* One more element of each column; y may be x. */
+/* One more element of each column, into y, or where y is what was before into a; y may be
+ * x or `before`, and a `before`. */
 static inline __attribute__((always_inline)) void
-cum_step_of(bool product, bool exclusive, float *a, float *y, const float *x, int64_t n)
+cum_step_of(bool product, bool exclusive, const float *before, float *a, float *y,
+            const float *x, int64_t n)
 {
     if (product)
         CUM_EACH(*)
@@ -111,31 +121,57 @@ cum_step_of(bool product, bool exclusive, float *a, float *y, const float *x, in
         CUM_EACH(+)
 }
 
-static void cum_step(const strata_cum_sum *p, float *a, float *y, const float *x,
-                     int64_t n)
+typedef void cum_step(const strata_cum_sum *p, const float *before, float *a, float *y,
+                      const float *x, int64_t n);
+
+#define CUM_STEP(name, target)                                                           \
+    target static void cum_step_##name(const strata_cum_sum *p, const float *before,     \
+                                       float *a, float *y, const float *x, int64_t n)    \
+    {                                                                                    \
+        const bool product = p->op == STRATA_CUM_PRODUCT;                                \
+        if (p->exclusive)                                                                \
+            cum_step_of(product, true, before, a, y, x, n);                              \
+        else                                                                             \
+            cum_step_of(product, false, before, a, y, x, n);                             \
+    }
+
+CUM_STEP(plain, )
+#ifdef ELEMENT_X86
+CUM_STEP(avx2, __attribute__((target("avx2,fma"))))
+CUM_STEP(avx512, ROW_AVX512)
+#endif
+
+static cum_step *cum_step_choose(void)
 {
-    const bool product = p->op == STRATA_CUM_PRODUCT;
-    if (p->exclusive)
-        cum_step_of(product, true, a, y, x, n);
-    else
-        cum_step_of(product, false, a, y, x, n);
+#ifdef ELEMENT_X86
+    if (row_has_avx512())
+        return cum_step_avx512;
+    if (element_has_f16c())
+        return cum_step_avx2;
+#endif
+    return cum_step_plain;
 }
 
-/* n columns of floats side by side: a step of all, then the next. */
+/* n columns of floats side by side: a step of all, then the next. What was summed is the
+ * row that was written, where that is FP32 and nothing is left out. */
 static void cum_floats(const struct cum_call *c, int64_t from, int64_t n)
 {
     const strata_cum_sum *p = c->params;
     const strata_tensor *in = &c->run->in[0], *out = &c->run->out[0];
+    cum_step *step = cum_step_choose();
     float a[COLUMNS], buffer[COLUMNS], result[COLUMNS];
+    float *spare = p->exclusive ? result : a;
+    const float *before = a;
     for (int64_t i = 0; i < n; i++)
         a[i] = p->op == STRATA_CUM_PRODUCT;
     for (int64_t k = 0; k < c->lines.length; k++) {
         const int64_t j = p->reverse ? c->lines.length - 1 - k : k;
         const int64_t at = from + j * c->lines.inner;
         const float *x = walk_load(in, at, 1, n, buffer);
-        float *y = walk_target(out, at, 1, result);
-        cum_step(p, a, y, x, n);
-        walk_stored(out, at, 1, y, result, n);
+        float *y = walk_target(out, at, 1, spare);
+        step(p, before, a, y, x, n);
+        walk_stored(out, at, 1, y, spare, n);
+        before = p->exclusive ? a : y;
     }
 }
 
@@ -234,11 +270,21 @@ static void cum_columns(const struct cum_call *c, int64_t line, int64_t n)
     }
 }
 
+static int64_t threads_now(void)
+{
+#ifdef _OPENMP
+    return omp_get_max_threads();
+#else
+    return 1;
+#endif
+}
+
 /* Long pieces of memory, and some for each thread. */
 static int64_t columns_at_once(int64_t outer, int64_t inner)
 {
-    const int64_t part = (inner / 4 + 63) / 64 * 64;
-    return outer >= 4 || part > COLUMNS ? COLUMNS : part > 64 ? part : 64;
+    const int64_t threads = threads_now();
+    const int64_t part = (inner / threads + 63) / 64 * 64;
+    return outer >= 2 * threads || part > COLUMNS ? COLUMNS : part > 64 ? part : 64;
 }
 
 static int cum_run(const strata_run *r)

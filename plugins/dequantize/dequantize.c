@@ -7,6 +7,10 @@
 
 #include "plugins/common/dense.h"
 #include "plugins/common/pointwise.h"
+#include "plugins/common/pointwise/row.h"
+#include "plugins/common/pointwise/span.h"
+
+#define STRETCH 4096 /* values of a row at once */
 
 static int dequantize_shape(const strata_node *n)
 {
@@ -17,6 +21,66 @@ static int dequantize_shape(const strata_node *n)
                            "the input is none of u8, int8, i32, e4m3 and e5m2");
     n->out[0].dtype = STRATA_FP32;
     return quantize_shape(n);
+}
+
+struct byte_call {
+    const strata_tensor *x, *y, *scale, *zero;
+};
+
+typedef void byte_row(float *y, const uint8_t *x, float scale, float zero, int64_t n);
+
+#define BYTE_ROW(T, name, target)                                                        \
+    target static void row_##T##_##name(float *restrict y, const uint8_t *restrict x,    \
+                                        float scale, float zero, int64_t n)              \
+    {                                                                                    \
+        for (int64_t i = 0; i < n; i++)                                                  \
+            y[i] = ((float)(T)x[i] - zero) * scale;                                      \
+    }
+
+BYTE_ROW(uint8_t, plain, )
+BYTE_ROW(int8_t, plain, )
+#ifdef ELEMENT_X86
+BYTE_ROW(uint8_t, avx2, __attribute__((target("avx2,fma"))))
+BYTE_ROW(int8_t, avx2, __attribute__((target("avx2,fma"))))
+BYTE_ROW(uint8_t, avx512, ROW_AVX512)
+BYTE_ROW(int8_t, avx512, ROW_AVX512)
+#endif
+
+static byte_row *byte_row_of(int is_signed)
+{
+#ifdef ELEMENT_X86
+    if (row_has_avx512())
+        return is_signed ? row_int8_t_avx512 : row_uint8_t_avx512;
+    if (element_has_f16c())
+        return is_signed ? row_int8_t_avx2 : row_uint8_t_avx2;
+#endif
+    return is_signed ? row_int8_t_plain : row_uint8_t_plain;
+}
+
+/* m rows of n values; operands as in bytes_run. */
+static void byte_tile(const void *arg, const struct span_axis *outer,
+                      const struct span_axis *inner, const int64_t *base, int64_t m,
+                      int64_t n)
+{
+    const struct byte_call *c = arg;
+    byte_row *row = byte_row_of(c->x->dtype == STRATA_INT8);
+    for (int64_t i = 0; i < m; i++)
+        row((float *)c->y->data + base[0] + i * outer->step[0],
+            (const uint8_t *)c->x->data + base[1] + i * outer->step[1],
+            ((const float *)c->scale->data)[base[2] + i * outer->step[2]],
+            ((const float *)c->zero->data)[base[3] + i * outer->step[3]], n);
+    (void)inner;
+}
+
+/* Bytes to FP32 where a row has one scale. Whether it was that. */
+static int bytes_run(const struct byte_call *c)
+{
+    const strata_tensor *operand[] = {c->y, c->x, c->scale, c->zero};
+    if ((c->x->dtype != STRATA_UINT8 && c->x->dtype != STRATA_INT8) ||
+        c->y->dtype != STRATA_FP32 || !quantize_by_rows(c->x, c->y, c->scale, c->zero))
+        return 0;
+    span_run(operand, 4, STRETCH, byte_tile, c);
+    return 1;
 }
 
 /* Scale and zero as tensors that broadcast; without a zero, 0. */
@@ -44,7 +108,9 @@ static int dequantize_run(const strata_run *r)
         .n_steps = 1,
         .step = {{POINTWISE_DEQUANTIZE, POINTWISE_RESULT, 0, 1, 2, {0}}},
     };
-    pointwise_pass_run(&pass);
+    const struct byte_call bytes = {&x, &y, &scale, &zero};
+    if (!bytes_run(&bytes))
+        pointwise_pass_run(&pass);
     return STRATA_OK;
 }
 

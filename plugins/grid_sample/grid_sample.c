@@ -6,6 +6,7 @@
 #include "plugins/grid_sample/grid_sample.h"
 
 #include "plugins/common/dense.h"
+#include "plugins/common/pointwise/row.h"
 #include "plugins/common/walk.h"
 
 #define TILE 64  /* pixels */
@@ -59,19 +60,19 @@ struct tile {
     float weight[CORNERS][TILE];
 };
 
-static void take_pixel(const strata_run *r, const float *coordinate, struct tile *t,
-                       int64_t j)
+ROW_INLINE void take_pixel(const strata_run *r, const float *coordinate, struct tile *t,
+                           int64_t j, int32_t mode)
 {
     const strata_grid_sample *p = r->params;
     const strata_tensor *x = &r->in[0];
-    const int32_t dims = x->rank - 2, taps = grid_count(p->mode);
+    const int32_t dims = x->rank - 2, taps = grid_count(mode);
     t->corners = 1;
     t->at[0][j] = 0;
     t->weight[0][j] = 1;
     for (int32_t d = 0; d < dims; d++) {
         const struct grid_taps along =
-            grid_taps((double)coordinate[dims - 1 - d], x->dims[2 + d], p->mode,
-                      p->padding, p->align_corners);
+            grid_taps((double)coordinate[dims - 1 - d], x->dims[2 + d], mode, p->padding,
+                      p->align_corners);
         for (int32_t k = taps - 1; k >= 0; k--)
             for (int32_t c = 0; c < t->corners; c++) {
                 const int64_t i = along.index[k];
@@ -84,9 +85,64 @@ static void take_pixel(const strata_run *r, const float *coordinate, struct tile
     }
 }
 
+/* n pixels, whose coordinates lie behind each other; the mode is a constant inside. */
+ROW_INLINE void take_pixels(const strata_run *r, const float *grid, struct tile *t,
+                            int64_t n)
+{
+    const strata_grid_sample *p = r->params;
+    const int32_t dims = r->in[0].rank - 2;
+    if (p->mode == STRATA_GRID_NEAREST)
+        for (int64_t j = 0; j < n; j++)
+            take_pixel(r, grid + j * dims, t, j, STRATA_GRID_NEAREST);
+    else if (p->mode == STRATA_GRID_LINEAR)
+        for (int64_t j = 0; j < n; j++)
+            take_pixel(r, grid + j * dims, t, j, STRATA_GRID_LINEAR);
+    else
+        for (int64_t j = 0; j < n; j++)
+            take_pixel(r, grid + j * dims, t, j, STRATA_GRID_CUBIC);
+}
+
+/* One corner of n pixels; what has no weight is not looked at, for it may be no number.
+ */
+ROW_INLINE void add_corner(float *restrict sum, const float *weight, const int64_t *at,
+                           const float *data, int64_t n)
+{
+    for (int64_t j = 0; j < n; j++) {
+        const float value = data[at[j]];
+        sum[j] += weight[j] != 0 ? weight[j] * value : 0;
+    }
+}
+
+struct grid_code {
+    void (*take)(const strata_run *r, const float *grid, struct tile *t, int64_t n);
+    void (*add)(float *sum, const float *weight, const int64_t *at, const float *data,
+                int64_t n);
+};
+
+/* All calls inside become code of the target, so that roundings are instructions. */
+#define GRID_CODE(name, target)                                                          \
+    target __attribute__((flatten)) static void take_##name(                             \
+        const strata_run *r, const float *grid, struct tile *t, int64_t n)               \
+    {                                                                                    \
+        take_pixels(r, grid, t, n);                                                      \
+    }                                                                                    \
+    target static void add_##name(float *sum, const float *weight, const int64_t *at,    \
+                                  const float *data, int64_t n)                          \
+    {                                                                                    \
+        add_corner(sum, weight, at, data, n);                                            \
+    }                                                                                    \
+    static const struct grid_code grid_code_##name = {take_##name, add_##name};
+
+GRID_CODE(plain, )
+#ifdef ELEMENT_X86
+GRID_CODE(avx2, __attribute__((target("avx2,fma"))))
+GRID_CODE(avx512, ROW_AVX512)
+#endif
+
 /* One channel of a tile: n pixels `step` apart in the output. */
-static void sample_channel(const strata_run *r, const struct tile *t, int64_t from,
-                           int64_t to, int64_t step, int64_t n)
+static void sample_channel(const strata_run *r, const struct grid_code *code,
+                           const struct tile *t, int64_t from, int64_t to, int64_t step,
+                           int64_t n)
 {
     const strata_tensor *x = &r->in[0], *y = &r->out[0];
     float sum[TILE] = {0};
@@ -95,8 +151,7 @@ static void sample_channel(const strata_run *r, const struct tile *t, int64_t fr
         const int64_t *at = t->at[c];
         if (x->dtype == STRATA_FP32) {
             const float *data = (const float *)x->data + from;
-            for (int64_t j = 0; j < n; j++)
-                sum[j] += weight[j] != 0 ? weight[j] * data[at[j]] : 0;
+            code->add(sum, weight, at, data, n);
         } else {
             for (int64_t j = 0; j < n; j++)
                 if (weight[j] != 0)
@@ -143,15 +198,15 @@ static void sample_tile(const strata_run *r, int64_t image, int64_t begin, int64
     const int64_t pixels = index_count(y, 2, y->rank), step = y->strides[y->rank - 1];
     const int64_t lanes = lanes_of(y);
     const float *grid = (const float *)r->in[1].data + (image * pixels + begin) * dims;
+    const struct grid_code *code = ROW_BEST(grid_code);
     struct tile t;
-    for (int64_t j = 0; j < n; j++)
-        take_pixel(r, grid + j * dims, &t, j);
+    code->take(r, grid, &t, n);
     for (int64_t c = 0; c < y->dims[1]; c += lanes) {
         const int64_t live = y->dims[1] - c < lanes ? y->dims[1] - c : lanes;
         const int64_t from = element_channel(x, image, c),
                       to = element_channel(y, image, c) + begin * step;
         if (lanes == 1)
-            sample_channel(r, &t, from, to, step, n);
+            sample_channel(r, code, &t, from, to, step, n);
         else
             sample_lanes(r, &t, from, to, step, n, live);
     }

@@ -1,6 +1,8 @@
 plugin_LTLIBRARIES += plugins/grid_sample.la
 plugins_grid_sample_la_SOURCES = plugins/grid_sample/grid_sample.c plugins/grid_sample/grid_sample.h
-plugins_grid_sample_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+# No contraction: the reference, whose coordinates it must share, is not compiled with FMA.
+plugins_grid_sample_la_CFLAGS = $(CFLAGS_FOR_PLUGINS) -ffp-contract=off \
+	-fno-math-errno -fno-trapping-math
 plugins_grid_sample_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_grid_sample_la_LIBADD = $(M_LIBS)
 LAYER_CASES += tests/plugins/grid_sample.c

@@ -9,6 +9,7 @@
 #include "plugins/normalization/stretch.h"
 
 #define PIECES 64            /* of a block at most */
+#define GROUPS 8             /* of channels, that all threads have enough of */
 #define PIECE_SIZE (1 << 15) /* elements at least */
 
 /* A tensor as blocks of rows of lanes. Channel c of image n has place n*padded + c in all
@@ -237,11 +238,70 @@ static void norm_adjust_piece(const struct norm_call *c, const struct norm_image
         }
 }
 
+/* Whether the planes of a group lie in one piece, and groups are enough for all threads:
+ * then each is gathered twice and written while caches hold it. */
+static bool norm_is_grouped(const struct norm_call *c, const struct norm_image *m)
+{
+    const bool shares = c->params->kind == STRATA_NORMALIZATION_GROUP ||
+                        c->params->kind == STRATA_NORMALIZATION_INSTANCE;
+    return shares && m->lanes == 1 &&
+           (m->images * m->groups >= GROUPS || c->run->in[0].size < WALK_PARALLEL);
+}
+
+/* The sum of what g makes of n elements in one piece. */
+static double norm_gather_line(const struct norm_call *c, enum gather g, int64_t at,
+                               int64_t n, float shift, bool first)
+{
+    float buffer[2 * GATHER_STRETCH];
+    double sum = 0;
+    for (int64_t j = 0; j < n; j += GATHER_STRETCH) {
+        const int64_t part = norm_part(j, n);
+        const float *x = first ? norm_first_load(c, at + j, part, buffer)
+                               : norm_load(c, at + j, part, buffer);
+        sum += (double)c->code->row(g, x, part, shift);
+    }
+    return sum;
+}
+
+static void norm_group(const struct norm_call *c, const struct norm_image *m,
+                       int64_t group)
+{
+    const float *scale = c->run->weight[NORM_SCALE].data;
+    const float *bias = c->run->weight[NORM_BIAS].data;
+    const int64_t each = m->channels / m->groups, n = each * m->rows;
+    const float mean =
+        (float)(norm_gather_line(c, GATHER_SUM, group * n, n, 0, true) / (double)n);
+    const float factor = norm_inverse(
+        c->params, norm_gather_line(c, GATHER_CENTRED, group * n, n, mean, false), n);
+    float buffer[2 * GATHER_STRETCH];
+    for (int64_t k = 0; k < each; k++) {
+        const int64_t channel = group % m->groups * each + k;
+        for (int64_t j = 0; j < m->rows; j += GATHER_STRETCH) {
+            const int64_t at = group * n + k * m->rows + j, part = norm_part(j, m->rows);
+            const float *x = norm_load(c, at, part, buffer);
+            float *y = norm_target(c, at, buffer);
+            c->code->adjust_line(y, x, mean, scale ? factor * scale[channel] : factor,
+                                 bias ? bias[channel] : 0, part);
+            norm_store(c, at, part, y, buffer);
+        }
+    }
+}
+
+static int norm_grouped(const struct norm_call *c, const struct norm_image *m)
+{
+#pragma omp parallel for schedule(static) if (c->run->in[0].size >= WALK_PARALLEL)
+    for (int64_t i = 0; i < m->images * m->groups; i++)
+        norm_group(c, m, i);
+    return STRATA_OK;
+}
+
 static int norm_channels(const struct norm_call *c)
 {
     const strata_run *r = c->run;
     const struct norm_image m = norm_image_of(c->params, &r->in[0]);
     const struct norm_room room = norm_room_of(&m, r->workspace);
+    if (norm_is_grouped(c, &m))
+        return norm_grouped(c, &m);
     memset(room.shift, 0, (size_t)(m.images * m.padded * 3) * sizeof *room.shift);
     if (c->params->kind != STRATA_NORMALIZATION_BATCH)
         norm_look(c, &m, &room);

@@ -2,8 +2,8 @@
  *
  * Pooling of 1-D, 2-D and 3-D images: maximum, average or p-norm over a window. Average
  * divides by the elements inside the input, or with count_include_pad inside input and
- * pads; an output that ceil_mode adds counts no position past the end pad. A window in the
- * pads alone gives minus infinity (maximum, of index -1) or 0. A NaN is a window's
+ * pads; an output that ceil_mode adds counts no position past the end pad. A window in
+ * the pads alone gives minus infinity (maximum, of index -1) or 0. A NaN is a window's
  * maximum, and the first of equal ones is its index.
  *
  * Each output plane is made by one pass per kernel element that meets the input, along
@@ -15,12 +15,7 @@
 #include "plugins/common/reduce.h"
 #include "plugins/common/walk.h"
 #include "plugins/common/window.h"
-
-struct pooling {
-    struct window w;
-    int32_t kind, count_include_pad;
-    float p; /* of lp */
-};
+#include "plugins/pooling/rows.h"
 
 static const strata_attr attrs[] = {
     {.name = "kind",
@@ -106,56 +101,6 @@ static int pooling_setup(const strata_node *n, void *state)
 
 /* ---- one plane ----------------------------------------------------------------- */
 
-#define POOLING_INLINE __attribute__((always_inline)) static inline
-
-POOLING_INLINE float pooling_larger(float a, float x)
-{
-    return x > a || x != x ? x : a; /* a NaN that was found stays */
-}
-
-/* |x|^p */
-POOLING_INLINE float pooling_power(float x, float p)
-{
-    return p == 2 ? x * x : p == 1 ? fabsf(x) : powf(fabsf(x), p);
-}
-
-POOLING_INLINE float pooling_fold(int32_t kind, float p, float a, float x)
-{
-    return kind == STRATA_POOL_MAX       ? pooling_larger(a, x)
-           : kind == STRATA_POOL_AVERAGE ? a + x
-                                         : a + pooling_power(x, p);
-}
-
-/* kind, and p where it matters, are constants here, so that the loops are vector code. */
-POOLING_INLINE void pooling_fold_row(int32_t kind, float p, float *restrict y,
-                                     const float *restrict x, int64_t stride, int64_t n)
-{
-    if (stride == 1)
-        for (int64_t i = 0; i < n; i++)
-            y[i] = pooling_fold(kind, p, y[i], x[i]);
-    else if (stride == 2)
-        for (int64_t i = 0; i < n; i++)
-            y[i] = pooling_fold(kind, p, y[i], x[2 * i]);
-    else
-        for (int64_t i = 0; i < n; i++)
-            y[i] = pooling_fold(kind, p, y[i], x[i * stride]);
-}
-
-POOLING_INLINE void pooling_row(const struct pooling *pool, float *restrict y,
-                                const float *restrict x, int64_t stride, int64_t n)
-{
-    if (pool->kind == STRATA_POOL_MAX)
-        pooling_fold_row(STRATA_POOL_MAX, 0, y, x, stride, n);
-    else if (pool->kind == STRATA_POOL_AVERAGE)
-        pooling_fold_row(STRATA_POOL_AVERAGE, 0, y, x, stride, n);
-    else if (pool->p == 2)
-        pooling_fold_row(STRATA_POOL_LP, 2, y, x, stride, n);
-    else if (pool->p == 1)
-        pooling_fold_row(STRATA_POOL_LP, 1, y, x, stride, n);
-    else
-        pooling_fold_row(STRATA_POOL_LP, pool->p, y, x, stride, n);
-}
-
 /* The maximum and its place: `at` is that of x[0] in the whole input. */
 static void pooling_index_row(float *restrict y, int64_t *restrict index,
                               const float *restrict x, int64_t at, int64_t stride,
@@ -173,8 +118,17 @@ static void pooling_index_row(float *restrict y, int64_t *restrict index,
 struct pooling_target {
     float *out;
     int64_t *index;
+    pooling_run_rows *fold;
     int64_t at; /* of the plane in the whole input */
 };
+
+static void pooling_index_rows(const struct pooling_target *to, int64_t y,
+                               const float *in, int64_t x, const struct pooling_rows *r)
+{
+    for (int64_t i = 0; i < r->rows; i++, y += r->y_step, x += r->x_step)
+        pooling_index_row(to->out + y, to->index + y, in + x, to->at + x, r->stride,
+                          r->n);
+}
 
 /* Fold one kernel element into the plane. */
 static void pooling_pass(const struct pooling *pool, const struct pooling_target *to,
@@ -188,18 +142,18 @@ static void pooling_pass(const struct pooling *pool, const struct pooling_target
     }
     if (lo[2] >= hi[2])
         return;
-    for (int64_t d = lo[0]; d < hi[0]; d++)
-        for (int64_t h = lo[1]; h < hi[1]; h++) {
-            int64_t row = (d * w->stride[0] + shift[0]) * w->in[1] + h * w->stride[1] +
-                          shift[1];
-            int64_t y = (d * w->out[1] + h) * w->out[2] + lo[2];
-            int64_t x = row * w->in[2] + lo[2] * w->stride[2] + shift[2];
-            if (to->index)
-                pooling_index_row(to->out + y, to->index + y, in + x, to->at + x,
-                                  w->stride[2], hi[2] - lo[2]);
-            else
-                pooling_row(pool, to->out + y, in + x, w->stride[2], hi[2] - lo[2]);
-        }
+    const struct pooling_rows rows = {hi[1] - lo[1], hi[2] - lo[2], w->stride[2],
+                                      w->out[2], w->stride[1] * w->in[2]};
+    for (int64_t d = lo[0]; d < hi[0]; d++) {
+        const int64_t row =
+            (d * w->stride[0] + shift[0]) * w->in[1] + lo[1] * w->stride[1] + shift[1];
+        const int64_t y = (d * w->out[1] + lo[1]) * w->out[2] + lo[2];
+        const int64_t x = row * w->in[2] + lo[2] * w->stride[2] + shift[2];
+        if (to->index)
+            pooling_index_rows(to, y, in, x, &rows);
+        else
+            to->fold(pool, to->out + y, in + x, &rows);
+    }
 }
 
 /* Positions of output o's window along d that an average counts. */
@@ -212,17 +166,41 @@ static int64_t pooling_counted(const struct window *w, int d, int64_t o, int32_t
     return window_max(last - first, 0);
 }
 
+/* Means of outputs begin .. end - 1 of a row, of windows of `rows` rows. */
+static void pooling_divide_row(const struct pooling *pool, float *out, int64_t rows,
+                               int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t count =
+            rows * pooling_counted(&pool->w, 2, i, pool->count_include_pad);
+        out[i] = count ? out[i] / (float)count : 0;
+    }
+}
+
+/* Windows between *begin and *end lie inside the input along the last dim. */
+static void pooling_inside(const struct window *w, int64_t *begin, int64_t *end)
+{
+    const int64_t stride = w->stride[2], reach = (w->kernel[2] - 1) * w->dilation[2];
+    const int64_t room = w->in[2] - 1 - reach + w->begin[2];
+    *end = window_min(room < 0 ? 0 : room / stride + 1, w->out[2]);
+    *begin = window_min((w->begin[2] + stride - 1) / stride, *end);
+}
+
 static void pooling_divide(const struct pooling *pool, float *out)
 {
     const struct window *w = &pool->w;
     int32_t pad = pool->count_include_pad;
+    int64_t begin, end;
+    pooling_inside(w, &begin, &end);
     for (int64_t d = 0; d < w->out[0]; d++)
         for (int64_t h = 0; h < w->out[1]; h++) {
             int64_t rows = pooling_counted(w, 0, d, pad) * pooling_counted(w, 1, h, pad);
-            for (int64_t i = 0; i < w->out[2]; i++, out++) {
-                int64_t count = rows * pooling_counted(w, 2, i, pad);
-                *out = count ? *out / (float)count : 0;
-            }
+            const float count = (float)(rows * w->kernel[2]);
+            pooling_divide_row(pool, out, rows, 0, begin);
+            for (int64_t i = begin; i < end; i++)
+                out[i] = rows ? out[i] / count : 0;
+            pooling_divide_row(pool, out, rows, end, w->out[2]);
+            out += w->out[2];
         }
 }
 
@@ -244,8 +222,8 @@ static float pooling_whole(const struct pooling *pool, const float *in)
     for (int l = 0; l < LANES; l++)
         lane[l] = pool->kind == STRATA_POOL_MAX ? -INFINITY : 0;
     for (; i + LANES <= n; i += LANES)
-        pooling_row(pool, lane, in + i, 1, LANES);
-    pooling_row(pool, lane, in + i, 1, n - i);
+        pooling_rows_of(pool, lane, in + i, &(struct pooling_rows){1, LANES, 1, 0, 0});
+    pooling_rows_of(pool, lane, in + i, &(struct pooling_rows){1, n - i, 1, 0, 0});
     double sum = 0;
     float top = -INFINITY;
     for (int l = 0; l < LANES; l++) {
@@ -307,7 +285,7 @@ static void pooling_planes(const struct pooling *pool, float *out, int64_t *inde
     for (int64_t c = 0; c < planes; c++) {
         struct pooling_target to = {out + c * out_plane,
                                     index ? index + c * out_plane : NULL,
-                                    (first + c) * in_plane};
+                                    pooling_rows_choose(), (first + c) * in_plane};
         pooling_plane(pool, &to, in + c * in_plane);
     }
 }
@@ -417,8 +395,7 @@ static int reference_run(const strata_node *n, const void *const *in,
         int64_t c = i / plane, rest = i % plane, index;
         int64_t o[] = {rest / w.out[2] / w.out[1], rest / w.out[2] % w.out[1],
                        rest % w.out[2]};
-        const double y =
-            reference_element(p, &w, in[0], dtype, c * in_plane, o, &index);
+        const double y = reference_element(p, &w, in[0], dtype, c * in_plane, o, &index);
         if (dense_is_real(dtype))
             ((double *)out[0])[i] = y;
         else /* the maximum of none is the least there is */
@@ -440,27 +417,47 @@ static const void *pooling_extension(const char *id)
 /* ---- tables -------------------------------------------------------------------- */
 
 /* Indices, where they are asked for, are linear. */
-static const strata_row c_rows[] = {
-    {{STRATA_F32_NCHW}, {STRATA_SAME, STRATA_I64_NCHW}}};
+static const strata_row c_rows[] = {{{STRATA_F32_NCHW}, {STRATA_SAME, STRATA_I64_NCHW}}};
 static const strata_row any_rows[] = {{{WALK_FLOATS}, {STRATA_SAME, STRATA_I64_NCHW}}};
 
 static const strata_impl impls[] = {
-    {.id = 1, .device = STRATA_HOST, .name = "c", .rows = STRATA_ARRAY(c_rows),
-     .efficiency = 0.007, .bandwidth = 0.9, .state_size = sizeof(struct pooling),
-     .setup = pooling_setup, .run = c_run},
-    {.id = 2, .device = STRATA_HOST,
-     .flags = STRATA_PAD_IGNORED | STRATA_STRIDED_IN | STRATA_STRIDED_OUT, .name = "any",
-     .rows = STRATA_ARRAY(any_rows), .efficiency = 0.007, .bandwidth = 0.18,
+    {.id = 1,
+     .device = STRATA_HOST,
+     .name = "c",
+     .rows = STRATA_ARRAY(c_rows),
+     .efficiency = 0.007,
+     .bandwidth = 0.9,
      .state_size = sizeof(struct pooling),
-     .workspace = any_workspace, .setup = pooling_setup, .run = any_run},
+     .setup = pooling_setup,
+     .run = c_run},
+    {.id = 2,
+     .device = STRATA_HOST,
+     .flags = STRATA_PAD_IGNORED | STRATA_STRIDED_IN | STRATA_STRIDED_OUT,
+     .name = "any",
+     .rows = STRATA_ARRAY(any_rows),
+     .efficiency = 0.007,
+     .bandwidth = 0.18,
+     .state_size = sizeof(struct pooling),
+     .workspace = any_workspace,
+     .setup = pooling_setup,
+     .run = any_run},
 };
 
 static const strata_layer pooling = {
-    .struct_size = sizeof(strata_layer), .version = 1, .name = "Pooling",
+    .struct_size = sizeof(strata_layer),
+    .version = 1,
+    .name = "Pooling",
     .doc = "Maximum, average or p-norm over a window, or the whole plane; ranks 3 to 5.",
-    .min_in = 1, .max_in = 1, .n_out = -1, .params_size = sizeof(strata_pooling),
-    .attrs = STRATA_ARRAY(attrs), .impls = STRATA_ARRAY(impls), .shape = pooling_shape,
-    .flops = pooling_flops, .outputs = pooling_outputs, .extension = pooling_extension,
+    .min_in = 1,
+    .max_in = 1,
+    .n_out = -1,
+    .params_size = sizeof(strata_pooling),
+    .attrs = STRATA_ARRAY(attrs),
+    .impls = STRATA_ARRAY(impls),
+    .shape = pooling_shape,
+    .flops = pooling_flops,
+    .outputs = pooling_outputs,
+    .extension = pooling_extension,
 };
 static const strata_layer *const layers[] = {&pooling};
 STRATA_MODULE("core", "1.0.0", "Pooling", layers)

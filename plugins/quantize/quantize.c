@@ -10,6 +10,10 @@
 #include "plugins/common/cast.h"
 #include "plugins/common/dense.h"
 #include "plugins/common/pointwise.h"
+#include "plugins/common/pointwise/span.h"
+#include "plugins/quantize/rows.h"
+
+#define STRETCH 4096 /* values of a row at once */
 
 static int quantize_output(const strata_node *n)
 {
@@ -20,6 +24,40 @@ static int quantize_output(const strata_node *n)
                            "before it");
     n->out[0].dtype = quantize_dtype(p);
     return quantize_shape(n);
+}
+
+struct byte_call {
+    const strata_tensor *x, *y, *scale, *zero;
+};
+
+/* m rows of n values; operands as in bytes_run. */
+static void byte_tile(const void *arg, const struct span_axis *outer,
+                      const struct span_axis *inner, const int64_t *base, int64_t m,
+                      int64_t n)
+{
+    const struct byte_call *c = arg;
+    const int is_signed = c->y->dtype == STRATA_INT8;
+    for (int64_t i = 0; i < m; i++) {
+        const struct quantize_scale s = {
+            .scale = ((const float *)c->scale->data)[base[2] + i * outer->step[2]],
+            .zero = ((const float *)c->zero->data)[base[3] + i * outer->step[3]],
+            .low = is_signed ? -128 : 0,
+            .high = is_signed ? 127 : 255};
+        uint8_t *y = (uint8_t *)c->y->data + base[0] + i * outer->step[0];
+        const float *x = (const float *)c->x->data + base[1] + i * outer->step[1];
+        quantize_row_for (&s)(y, x, &s, n);
+    }
+    (void)inner;
+}
+
+/* FP32 to bytes where a row has one scale. Whether it was that. */
+static int bytes_run(const struct byte_call *c)
+{
+    const strata_tensor *operand[] = {c->y, c->x, c->scale, c->zero};
+    if (c->x->dtype != STRATA_FP32 || !quantize_by_rows(c->x, c->y, c->scale, c->zero))
+        return 0;
+    span_run(operand, 4, STRETCH, byte_tile, c);
+    return 1;
 }
 
 /* Scale and zero as tensors that broadcast; without a zero, 0. */
@@ -61,7 +99,9 @@ static int quantize_run(const strata_run *r)
             k};
         pass.n_steps = 2;
     }
-    pointwise_pass_run(&pass);
+    const struct byte_call bytes = {&x, &y, &scale, &zero};
+    if (quantize_to_fp8(p) || !bytes_run(&bytes))
+        pointwise_pass_run(&pass);
     return STRATA_OK;
 }
 

@@ -9,6 +9,8 @@
 static const struct layer_case cases[] = {
     {"CumSum", "", .in = {S2(9, 5)}},
     {"CumSum", "axis = 1", .in = {S2(5, 100)}},
+    {"CumSum", "axis = 0; reverse = yes", .in = {S2(7, 5003)}},
+    {"CumSum", "axis = 1; exclusive = yes", .in = {S3(2, 6, 2113)}},
     {"CumSum", "axis = -1; exclusive = yes", .in = {S3(3, 4, 300)}},
     {"CumSum", "axis = -1; reverse = yes", .in = {S3(3, 4, 301)}},
     {"CumSum", "axis = 1; reverse = yes; exclusive = yes", .in = {S3(3, 40, 300)}},

@@ -13,6 +13,7 @@ static const struct layer_case cases[] = {
     {"Dequantize", "", .in = {S4(3, 9, 5, 7)}, .weight = {S1(9), S1(9)}, I8},
     {"Dequantize", "axis = -1", .in = {S4(3, 9, 5, 7)}, .weight = {S1(7)}, U8,
      .absent = 2},
+    {"Dequantize", "axis = 0", .in = {S2(9, 1037)}, .weight = {S1(9), S1(9)}, U8},
     {"Dequantize", "block = 4", .in = {S2(3, 32)}, I8},
     {"Dequantize", "block = 2; axis = 0", .in = {S3(6, 5, 7)}, U8, .absent = 2},
     {"Dequantize", "", .in = {S2(33, 65)}, .in_dtype = {STRATA_E4M3}, .absent = 2},

@@ -12,6 +12,7 @@ static const struct layer_case cases[] = {
     {"Unary", "op = abs", .sweep = 5},
     {"Unary", "op = neg", WIDE},
     {"Unary", "op = exp", WIDE, .low = -80, .high = 10},
+    {"Unary", "op = exp", WIDE, .low = -110, .high = -70},
     {"Unary", "op = log", WIDE, .low = 0.015625, .high = 50},
     {"Unary", "op = sqrt", WIDE, .low = 0, .high = 50},
     {"Unary", "op = reciprocal", WIDE, .low = 0.5, .high = 9},
