@@ -54,6 +54,10 @@ def latency(case, server):
     without the server's batching, which hands a request to one thread more."""
     digits = case.args.out / "digits.engine"
     wake_up(case)
+    try:
+        null_model(case, server)
+    except Failed as why:
+        case.table.add("a backend that does nothing", "reported", str(why)[:40], None)
     for model, engine, memory in (("net", case.engine, "system"),
                                   ("direct", case.engine, "system"),
                                   ("direct", case.engine, "cuda"),
@@ -77,6 +81,18 @@ def one_in_flight(case, server, model, engine, memory):
                        statistics.median(p["overhead"] + p["compute_input"] +
                                          p["compute_output"] for p in parts))
     print(model, memory, text_of(parts[0]), f"alone {alone:.0f} us", file=sys.stderr)
+
+
+def null_model(case, server):
+    """What a request takes that is answered at once: the server's and the transport's part
+    of the rows below, which no backend can be without."""
+    case.write_null()
+    server.ask("/v2/repository/models/null/load", {})
+    served = [case.load(server, "null", 1, 1, "system") for _ in range(case.args.rounds)]
+    own = statistics.median(f["server"]["overhead"] + f["server"]["compute_input"] +
+                            f["server"]["compute_output"] for f in served)
+    case.table.add("a backend that does nothing: p50 of 1 in flight", "reported",
+                   f"{median(served, 'p50'):.0f} us, {own:.0f} without queue and compute", None)
 
 
 def wake_up(case, times=2000):
