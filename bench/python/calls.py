@@ -206,7 +206,7 @@ def requests(build, path, batch, rounds, seconds):
         return sum(counts) / (time.perf_counter() - begin)
 
     def from_c():
-        text = subprocess.run([build / "bench/batcher", "-b", str(batch), "-t",
+        text = subprocess.run([build / "bench/batcher", "-1", "-b", str(batch), "-t",
                                str(seconds), "-s",
                                "runtime.threads=1", path], check=False, capture_output=True,
                               text=True).stdout
