@@ -46,6 +46,7 @@ class Case:
         self.strata = shlex.split(args.strata)
         self.first = "cuda:0" if self.on_gpu else "host"
         self.inputs = self.outputs = None
+        self.null_p50 = None  # us, of a request that is answered at once
 
     def command(self, *arguments, seconds=150):
         return run([*self.strata, *arguments], self.args.out / "strata.log", seconds)

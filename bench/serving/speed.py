@@ -77,6 +77,10 @@ def one_in_flight(case, server, model, engine, memory):
     case.table.at_most(f"{model}: p50 of 1 in flight, {memory} memory, over the engine's",
                        150, "us", median(served, "p50") - alone,
                        f"(of {median(served, 'p50'):.0f} us)")
+    if case.null_p50:
+        over = median(served, "p50") - alone - case.null_p50
+        case.table.add(f"{model}: of these over the backend that does nothing", "reported",
+                       f"{over:.0f} us", None)
     case.table.at_most(f"{model}: the server's, without queue and compute", 40, "us",
                        statistics.median(p["overhead"] + p["compute_input"] +
                                          p["compute_output"] for p in parts))
@@ -89,10 +93,11 @@ def null_model(case, server):
     case.write_null()
     server.ask("/v2/repository/models/null/load", {})
     served = [case.load(server, "null", 1, 1, "system") for _ in range(case.args.rounds)]
+    case.null_p50 = median(served, "p50")
     own = statistics.median(f["server"]["overhead"] + f["server"]["compute_input"] +
                             f["server"]["compute_output"] for f in served)
     case.table.add("a backend that does nothing: p50 of 1 in flight", "reported",
-                   f"{median(served, 'p50'):.0f} us, {own:.0f} without queue and compute", None)
+                   f"{case.null_p50:.0f} us, {own:.0f} without queue and compute", None)
 
 
 def wake_up(case, times=2000):
