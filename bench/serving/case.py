@@ -46,7 +46,6 @@ class Case:
         self.strata = shlex.split(args.strata)
         self.first = "cuda:0" if self.on_gpu else "host"
         self.inputs = self.outputs = None
-        self.null_p50 = None  # us, of a request that is answered at once
 
     def command(self, *arguments, seconds=150):
         return run([*self.strata, *arguments], self.args.out / "strata.log", seconds)
@@ -92,16 +91,17 @@ class Case:
         model = json.loads(server.ask("/v2/models/net"))
         self.inputs, self.outputs = model["inputs"], model["outputs"]
 
-    def write_null(self):
-        """A model of the network's inputs and outputs that computes nothing."""
+    def write_null(self, name, wait_us):
+        """A model of the network's inputs and outputs that waits and computes nothing."""
         def ports(kind, found):
             return [f"{kind} [ {{ name: \"{t['name']}\" data_type: TYPE_{t['datatype']} dims: "
                     f"[ {', '.join(map(str, t['shape'][1:]))} ] }} ]" for t in found]
-        folder = self.repository / "null"
+        folder = self.repository / name
         (folder / "1").mkdir(parents=True)
         (folder / "config.pbtxt").write_text("\n".join([
             'backend: "null"', "max_batch_size: 1",
             "instance_group [ { kind: KIND_CPU count: 2 } ]",
+            f'parameters {{ key: "wait_us" value: {{ string_value: "{wait_us:.0f}" }} }}',
             *ports("input", self.inputs), *ports("output", self.outputs), ""]),
             encoding="utf-8")
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A backend for Triton that computes nothing: each request is answered at once with the
- * outputs of its model's config, FP32 and unwritten. What a client of it waits for is the
- * server's and the transport's part of any model.
+ * A backend for Triton that computes nothing: each request is answered with the outputs
+ * of its model's config, FP32 and unwritten, at once or after the microseconds that the
+ * config's parameter wait_us says. What a client of it waits for beyond these is the
+ * server's and the transport's part of any model that takes as long.
  */
 #include <jansson.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@ TRITONSERVER_Error *TRITONBACKEND_RequestInputByIndex(TRITONBACKEND_Request *req
 enum { OUTPUTS = 8, RANK = 8 };
 
 struct null_model {
+    uint64_t wait_ns;
     int n;
     struct null_output {
         char name[64];
@@ -74,6 +76,13 @@ static TRITONSERVER_Error *read_outputs(struct null_model *m, const json_t *conf
     return m->n ? NULL : refuse("the null backend needs outputs in the config");
 }
 
+static uint64_t wait_of(const json_t *config)
+{
+    const json_t *wait =
+        json_object_get(json_object_get(config, "parameters"), "wait_us");
+    return (uint64_t)number_of(json_object_get(wait, "string_value")) * 1000;
+}
+
 TRITONSERVER_Error *TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model)
 {
     TRITONSERVER_Message *message = NULL;
@@ -87,6 +96,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model)
     if (!error) {
         json_t *config = json_loadb(text, bytes, 0, NULL);
         error = read_outputs(m, config);
+        m->wait_ns = wait_of(config);
         json_decref(config);
     }
     if (message)
@@ -159,17 +169,21 @@ TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
         error = TRITONBACKEND_ModelState(model, &state);
     if (error)
         return error;
+    const struct null_model *m = state;
     const uint64_t begun = now();
+    while (now() - begun < m->wait_ns)
+        ; /* as who waits for a device does */
+    const uint64_t computed = now();
     for (uint32_t i = 0; i < n; i++)
         answer(state, requests[i]);
     const uint64_t ended = now();
     for (uint32_t i = 0; i < n; i++) {
         TRITONSERVER_ErrorDelete(TRITONBACKEND_ModelInstanceReportStatistics(
-            instance, requests[i], true, begun, begun, begun, ended));
+            instance, requests[i], true, begun, begun, computed, ended));
         TRITONSERVER_ErrorDelete(
             TRITONBACKEND_RequestRelease(requests[i], TRITONSERVER_REQUEST_RELEASE_ALL));
     }
     TRITONSERVER_ErrorDelete(TRITONBACKEND_ModelInstanceReportBatchStatistics(
-        instance, n, begun, begun, begun, ended));
+        instance, n, begun, begun, computed, ended));
     return NULL;
 }

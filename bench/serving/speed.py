@@ -54,10 +54,7 @@ def latency(case, server):
     without the server's batching, which hands a request to one thread more."""
     digits = case.args.out / "digits.engine"
     wake_up(case)
-    try:
-        null_model(case, server)
-    except Failed as why:
-        case.table.add("a backend that does nothing", "reported", str(why)[:40], None)
+    null_model(case, server, 0)
     for model, engine, memory in (("net", case.engine, "system"),
                                   ("direct", case.engine, "system"),
                                   ("direct", case.engine, "cuda"),
@@ -77,27 +74,30 @@ def one_in_flight(case, server, model, engine, memory):
     case.table.at_most(f"{model}: p50 of 1 in flight, {memory} memory, over the engine's",
                        150, "us", median(served, "p50") - alone,
                        f"(of {median(served, 'p50'):.0f} us)")
-    if case.null_p50:
-        over = median(served, "p50") - alone - case.null_p50
-        case.table.add(f"{model}: of these over the backend that does nothing", "reported",
-                       f"{over:.0f} us", None)
     case.table.at_most(f"{model}: the server's, without queue and compute", 40, "us",
                        statistics.median(p["overhead"] + p["compute_input"] +
                                          p["compute_output"] for p in parts))
+    null_model(case, server, alone)
     print(model, memory, text_of(parts[0]), f"alone {alone:.0f} us", file=sys.stderr)
 
 
-def null_model(case, server):
-    """What a request takes that is answered at once: the server's and the transport's part
-    of the rows below, which no backend can be without."""
-    case.write_null()
-    server.ask("/v2/repository/models/null/load", {})
-    served = [case.load(server, "null", 1, 1, "system") for _ in range(case.args.rounds)]
-    case.null_p50 = median(served, "p50")
+def null_model(case, server, wait_us):
+    """What a request takes that only waits so long: of the row above the server's and the
+    transport's part, which no backend can be without."""
+    name = f"null{wait_us:.0f}"
+    text = f"a backend that waits {wait_us:.0f} us: p50 over these"
+    try:
+        if not (case.repository / name).exists():
+            case.write_null(name, wait_us)
+        server.ask(f"/v2/repository/models/{name}/load", {})
+        served = [case.load(server, name, 1, 1, "system") for _ in range(case.args.rounds)]
+    except Failed as why:
+        case.table.add(text, "reported", str(why)[:40], None)
+        return
     own = statistics.median(f["server"]["overhead"] + f["server"]["compute_input"] +
                             f["server"]["compute_output"] for f in served)
-    case.table.add("a backend that does nothing: p50 of 1 in flight", "reported",
-                   f"{case.null_p50:.0f} us, {own:.0f} without queue and compute", None)
+    case.table.add(text, "reported", f"{median(served, 'p50') - wait_us:.0f} us, {own:.0f} "
+                   "without queue and compute", None)
 
 
 def wake_up(case, times=2000):
