@@ -10,13 +10,13 @@
  * measured does not exist meanwhile: on the host it would keep a team of threads.
  *
  *     batcher [-d DEVICE] [-b BATCH,...] [-c CONTEXTS] [-w MICROSECONDS] [-t SECONDS]
- *             [-m default|tensor_op] [-s SECTION.KEY=VALUE]... NETWORK.ini
+ *             [-m default|tensor_op] [-s SECTION.KEY=VALUE]... [-1] NETWORK.ini
  *
  * The network's variable `batch` becomes a name with the batches -b as its values. -c
  * contexts serve, as many without the batcher; -w is the batcher's max_delay; -t the time
- * of each measurement. Requests are one image from and to memory of strata_host_alloc.
- * Arrivals are open-loop, at exponential distances; a time counts from when a request
- * was to come, so a late generator hides nothing.
+ * of each measurement; -1 ends after the throughput. Requests are one image from and to
+ * memory of strata_host_alloc. Arrivals are open-loop, at exponential distances; a time
+ * counts from when a request was to come, so a late generator hides nothing.
  */
 #include "bench/batcher_load.h"
 
@@ -33,7 +33,7 @@ static int usage(void)
 {
     fputs("usage: batcher [-d DEVICE] [-b BATCH,...] [-c CONTEXTS] [-w MICROSECONDS]\n"
           "               [-t SECONDS] [-m default|tensor_op] [-s SECTION.KEY=VALUE]...\n"
-          "               NETWORK.ini\n",
+          "               [-1] NETWORK.ini\n",
           stderr);
     return 2;
 }
@@ -42,7 +42,7 @@ static int parse(struct arguments *a, int argc, char **argv)
 {
     int c;
     *a = (struct arguments){.batches = "1,2,4,8", .contexts = 1, .seconds = 3};
-    while ((c = getopt(argc, argv, "d:b:c:w:t:m:s:")) != -1)
+    while ((c = getopt(argc, argv, "d:b:c:w:t:m:s:1")) != -1)
         switch (c) {
         case 'd':
             a->device = optarg;
@@ -67,6 +67,9 @@ static int parse(struct arguments *a, int argc, char **argv)
             if (a->n_set == MAX_SETS)
                 return -1;
             a->set[a->n_set++] = optarg;
+            break;
+        case '1':
+            a->first_alone = true;
             break;
         default:
             return -1;
@@ -252,8 +255,10 @@ int main(int argc, char **argv)
            b.a.contexts == 1 ? "" : "s", b.a.delay_us);
     puts("| | without | batcher | ratio | goal |\n|---|---|---|---|---|");
     measure_throughput(&b, requests);
-    measure_alone(&b, requests, times);
-    measure_load(&b, requests, times);
+    if (!b.a.first_alone) {
+        measure_alone(&b, requests, times);
+        measure_load(&b, requests, times);
+    }
     close_bench(&b);
     return 0;
 }

@@ -6,6 +6,8 @@
 #ifndef BENCH_BATCHER_LOAD_H
 #define BENCH_BATCHER_LOAD_H
 
+#include <stdbool.h>
+
 #include <strata/batcher.h>
 
 enum { MAX_SETS = 32, SLOTS = 16, MAX_CONTEXTS = 64, MAX_REQUESTS = 1 << 20 };
@@ -14,6 +16,7 @@ struct arguments {
     const char *path, *device, *batches;
     const char *set[MAX_SETS + 1];
     size_t n_set;
+    bool first_alone;
     int contexts, math;
     double delay_us, seconds;
 };

@@ -33,8 +33,16 @@ bench_serving_copy_count_la_SOURCES = bench/serving/copy_count.c
 bench_serving_copy_count_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
 	-rpath $(abs_builddir)/bench/serving/.libs
 bench_serving_copy_count_la_LIBADD = $(DL_LIBS) $(PTHREAD_LIBS)
-# The backend's files with the tests' stand-in for the server.
 if ENABLE_TRITON
+# What a server is measured beside.
+EXTRA_LTLIBRARIES += bench/serving/libtriton_null.la
+bench_serving_libtriton_null_la_SOURCES = bench/serving/null_backend.c
+bench_serving_libtriton_null_la_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+bench_serving_libtriton_null_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
+	-rpath $(abs_builddir)/bench/serving/.libs
+bench_serving_libtriton_null_la_LIBADD = $(JANSSON_LIBS)
+NULL_BACKEND = bench/serving/libtriton_null.la
+# The backend's files with the tests' stand-in for the server.
 if HAVE_CRITERION
 BENCHMARKS += bench/serving/backend_time
 bench_serving_backend_time_SOURCES = bench/serving/backend_time.c $(SERVING_TEST_FILES)
@@ -111,4 +119,4 @@ endif
 
 .PHONY: bench
 bench: config.h
-	$(MAKE) $(AM_MAKEFLAGS) all-am $(BENCHMARKS) bench/serving/copy_count.la
+	$(MAKE) $(AM_MAKEFLAGS) all-am $(BENCHMARKS) bench/serving/copy_count.la $(NULL_BACKEND)

@@ -8,7 +8,12 @@
 
 #include <string.h>
 
-enum { ALONE = 4 * STAGING_PIECE }; /* bytes that take less than waking others */
+enum {
+    ALONE = 1 << 20, /* bytes that take less than waking others */
+    PIECES = 16,     /* that a few threads share well; one alone needs a quarter */
+    LEAST_PIECE =
+        64 << 10 /* giving one to the driver takes about as long as filling it */
+};
 
 void staging_open(struct staging *s, strata_handle *handle, strata_stream *stream)
 {
@@ -32,25 +37,44 @@ static int make_slots(struct staging *s, strata_error *err)
     return STRATA_OK;
 }
 
-/* The next piece that nobody has taken; 0 bytes: there is none, or one failed. */
-static size_t take_piece(struct staging *s, size_t *at)
+/* A piece of what is sent: where it is to be, and where it begins. */
+struct taken {
+    size_t at, bytes;
+    const struct staging_source *source;
+    size_t offset;
+};
+
+/* The next one that nobody has taken; 0 bytes: there is none, or one failed. */
+static struct taken take_piece(struct staging *s)
 {
     pthread_mutex_lock(&s->lock);
     const size_t left = s->status == STRATA_OK ? s->bytes - s->at : 0;
-    const size_t bytes = left < STAGING_PIECE ? left : STAGING_PIECE;
-    *at = s->at;
-    s->at += bytes;
+    const struct taken t = {s->at, left < s->piece ? left : s->piece, s->source,
+                            s->offset};
+    s->at += t.bytes;
+    s->offset += t.bytes;
+    while (s->at < s->bytes && s->offset >= s->source->bytes)
+        s->offset -= s->source++->bytes;
     pthread_mutex_unlock(&s->lock);
-    return bytes;
+    return t;
 }
 
-static int fill_slot(struct staging *s, size_t slot, size_t at, size_t bytes,
-                     strata_error *err)
+static int fill_slot(struct staging *s, size_t slot, struct taken t, strata_error *err)
 {
     const struct device_ops *ops = s->handle->device->ops;
-    int status = s->used[slot] ? ops->event_synchronize(s->sent[slot], err) : STRATA_OK;
-    if (status == STRATA_OK)
-        memcpy(s->pinned + slot * STAGING_PIECE, s->src + at, bytes);
+    char *to = s->pinned + slot * STAGING_PIECE;
+    const int status =
+        s->used[slot] ? ops->event_synchronize(s->sent[slot], err) : STRATA_OK;
+    while (t.bytes > 0 && status == STRATA_OK) {
+        const size_t here = t.source->bytes - t.offset;
+        const size_t n = here < t.bytes ? here : t.bytes;
+        if (n > 0)
+            memcpy(to, (const char *)t.source->data + t.offset, n);
+        to += n;
+        t.bytes -= n;
+        t.offset = 0;
+        t.source++;
+    }
     return status;
 }
 
@@ -70,16 +94,15 @@ static bool send_piece(struct carriers_job *job, int who)
 {
     struct staging *s = (struct staging *)job;
     strata_error err;
-    size_t at;
-    const size_t bytes = take_piece(s, &at);
-    if (bytes == 0)
+    const struct taken t = take_piece(s);
+    if (t.bytes == 0)
         return false;
     s->turn[who] = !s->turn[who];
     const size_t slot = 2 * (size_t)who + s->turn[who];
-    int status = fill_slot(s, slot, at, bytes, &err);
+    int status = fill_slot(s, slot, t, &err);
     pthread_mutex_lock(&s->lock);
     if (status == STRATA_OK)
-        status = send_slot(s, slot, at, bytes, &err);
+        status = send_slot(s, slot, t.at, t.bytes, &err);
     if (status != STRATA_OK && s->status == STRATA_OK) {
         s->status = status;
         if (s->err)
@@ -89,25 +112,44 @@ static bool send_piece(struct carriers_job *job, int who)
     return status == STRATA_OK;
 }
 
-int staging_send(struct staging *s, void *dst, const void *src, size_t bytes,
-                 strata_error *err)
+/* Of so many bytes: some are on their way while others are filled. */
+static size_t piece_of(size_t bytes)
+{
+    const size_t share = bytes / (bytes > ALONE ? PIECES : PIECES / 4) + 1;
+    const size_t piece = (share + LEAST_PIECE - 1) / LEAST_PIECE * LEAST_PIECE;
+    return piece < STAGING_PIECE ? piece : STAGING_PIECE;
+}
+
+int staging_send_all(struct staging *s, void *dst, const struct staging_source *sources,
+                     size_t n, strata_error *err)
 {
     int status = s->pinned ? STRATA_OK : make_slots(s, err);
     if (status != STRATA_OK)
         return status;
     s->job.piece = send_piece;
     s->dst = dst;
-    s->src = src;
-    s->bytes = bytes;
+    s->source = sources;
+    s->offset = 0;
+    s->bytes = 0;
+    for (size_t i = 0; i < n; i++)
+        s->bytes += sources[i].bytes;
     s->at = 0;
+    s->piece = piece_of(s->bytes);
     s->err = err;
     s->status = STRATA_OK;
-    if (bytes > ALONE)
+    if (s->bytes > ALONE)
         carriers_run(&s->job);
     else
         while (send_piece(&s->job, 0))
             ;
     return s->status;
+}
+
+int staging_send(struct staging *s, void *dst, const void *src, size_t bytes,
+                 strata_error *err)
+{
+    const struct staging_source source = {src, bytes};
+    return staging_send_all(s, dst, &source, 1, err);
 }
 
 int staging_wait(struct staging *s, strata_error *err)

@@ -12,8 +12,13 @@
 #include "engine/carriers.h"
 
 /* Few bytes: pinning and unpinning them takes half a millisecond a MiB. Each thread that
- * fills has two. */
-enum { STAGING_SLOTS = 2 * (CARRIERS_MOST + 1), STAGING_PIECE = 256 << 10 };
+ * fills has two slots of the largest piece. */
+enum { STAGING_SLOTS = 2 * (CARRIERS_MOST + 1), STAGING_PIECE = 512 << 10 };
+
+struct staging_source {
+    const void *data;
+    size_t bytes;
+};
 
 struct staging {
     struct carriers_job job; /* what is sent now */
@@ -25,8 +30,10 @@ struct staging {
     bool turn[CARRIERS_MOST + 1]; /* of each thread's two */
     pthread_mutex_t lock;         /* of what follows, and of the stream meanwhile */
     char *dst;
-    const char *src;
-    size_t bytes, at; /* pieces before `at` are taken */
+    const struct staging_source *source; /* that is taken next, */
+    size_t offset;                       /* from this byte on */
+    size_t bytes, at;                    /* pieces before `at` are taken */
+    size_t piece;                        /* bytes of one, at most STAGING_PIECE */
     strata_error *err;
     int status;
 };
@@ -36,6 +43,9 @@ void staging_open(struct staging *s, strata_handle *handle, strata_stream *strea
 /* Put on the stream; src is the caller's again on return. */
 int staging_send(struct staging *s, void *dst, const void *src, size_t bytes,
                  strata_error *err);
+/* The same of several, one behind the other, in one go. */
+int staging_send_all(struct staging *s, void *dst, const struct staging_source *sources,
+                     size_t n, strata_error *err);
 /* Until all that is on the stream is done. */
 int staging_wait(struct staging *s, strata_error *err);
 /* Waits too, as nothing may still be on its way. */

@@ -4,7 +4,8 @@ PYTHON_SOURCES = python/src/array.c python/src/call.c python/src/context.c \
 	python/src/exchange.c python/src/handle.c python/src/layer.c python/src/layer.h \
 	python/src/layer_run.c python/src/layer_slot.c python/src/lease.c \
 	python/src/module.c python/src/module.h python/src/network.c \
-	python/src/process.c python/src/session.c python/src/submit.c python/src/tensor.c
+	python/src/process.c python/src/session.c python/src/stack.c \
+	python/src/submit.c python/src/tensor.c
 PYTHON_FILES = python/strata/__init__.py python/strata/__main__.py \
 	python/strata/_check.pyi python/strata/_checking.py \
 	python/strata/_command.py python/strata/_cuda.py python/strata/_errors.py python/strata/_layers.py \

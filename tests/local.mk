@@ -66,7 +66,7 @@ EXTRA_DIST += scripts/models_to_onnx.py
 EXTRA_DIST += tests/python/stubtest.txt tests/python/run.py tests/python/support.py tests/python/test_call.py \
 	tests/python/test_cuda.py tests/python/test_docs.py \
 	tests/python/test_exchange.py tests/python/test_layer.py tests/python/test_package.py \
-	tests/python/test_session.py tests/python/test_submit.py
+	tests/python/test_session.py tests/python/test_stack.py tests/python/test_submit.py
 EXTRA_DIST += tests/serving/load.py tests/serving/server.sh
 EXTRA_DIST += tests/tap.sh tests/installed.sh tests/layering.py tests/README.md
 

@@ -33,7 +33,7 @@ format = u8:nhwc
 type = Cast
 to = fp16
 """
-FAST = {"build.precision": "fp16", "build.math": "tensor_op", "build.costs_budget": "15s"}
+FAST = {"build.precision": "fp16", "build.math": "tensor_op"}
 DEVICE = "cuda:0"
 
 
@@ -42,20 +42,27 @@ def row(text, value, unit, bound="", met=None):
     print(f"| {text:64} | {value:12,.3f} {unit:9} | {bound:8} | {verdict:7} |", flush=True)
 
 
-def engines(folder):
-    """Paths by name; of ResNet-50 with pixels as files have them, too."""
-    import strata
-    resnet = (TOP / "bench/nets/resnet50.ini").read_text()
-    image = resnet[resnet.index("[input image]"):resnet.index("[weights")]
-    texts = {"relu": (RELU, {}, {}), "resnet50": (resnet, FAST, {"batch": 1}),
-             "pixels": (resnet.replace(image, PIXELS + "\n"), FAST, {"batch": 32})}
-    for name, (text, options, define) in texts.items():
-        path = folder / f"{name}.engine"
+class Engines(dict):
+    """Paths by name; each is built when it is first wanted."""
+
+    def __init__(self, folder):
+        super().__init__()
+        self.folder = folder
+        resnet = (TOP / "bench/nets/resnet50.ini").read_text()
+        image = resnet[resnet.index("[input image]"):resnet.index("[weights")]
+        self.texts = {"relu": (RELU, {}, {}), "resnet50": (resnet, FAST, {"batch": 1}),
+                      # with pixels as files have them
+                      "pixels": (resnet.replace(image, PIXELS + "\n"), FAST, {"batch": 32})}
+
+    def __missing__(self, name):
+        import strata
+        path, (text, options, define) = self.folder / f"{name}.engine", self.texts[name]
         if not path.exists():
             begin = time.perf_counter()
             strata.build(text=text, save=path, device=DEVICE, set=options, define=define)
             print(f"# {name} built in {time.perf_counter() - begin:.1f} s", flush=True)
-    return {name: folder / f"{name}.engine" for name in texts}
+        self[name] = path
+        return path
 
 
 def microseconds(call, calls):
@@ -181,13 +188,23 @@ def images_a_second(lanes, items, seconds):
     return counted[0] / (time.perf_counter() - begin)
 
 
-def crop(image, pixels):
+def crops(images, rows):
     """The middle of 256 x 256 pixels that were decoded before."""
-    pixels.transpose(1, 2, 0)[:] = image[16:240, 16:240]
+    import strata
+    strata.stack([image[16:240, 16:240].transpose(2, 0, 1) for image in images], rows)
 
 
-def nothing(image, pixels):
-    """What the interpreter takes."""
+def crops_by_numpy(images, rows):
+    """The same, each an assignment."""
+    for image, row in zip(images, rows):
+        row.transpose(1, 2, 0)[:] = image[16:240, 16:240]
+
+
+def nothing(images, rows):
+    """What the interpreter and the GPU take."""
+
+
+FILLS = {fill.__name__: fill for fill in (crops, crops_by_numpy, nothing)}
 
 
 def decoded(count):
@@ -225,8 +242,8 @@ def images(paths, options):
     import strata
     net, seconds = strata.load(paths["pixels"], device=DEVICE), options.seconds
     items = decoded(256)
-    ways = {(lanes, flight, decode): pipeline.Lanes(net, decode, lanes, flight)
-            for lanes, flight in options.lanes for decode in (crop, nothing)[:1 + (lanes < 9)]}
+    ways = {(fill, lanes, flight): pipeline.Lanes(net, FILLS[fill], lanes, flight)
+            for fill, lanes, flight in options.ways}
     whole, found = [], {way: [] for way in ways}
     for _ in range(options.rounds):
         whole.append(from_bench(paths["pixels"], seconds))
@@ -237,16 +254,23 @@ def images(paths, options):
             statistics.median(one[streams] for one in whole), "images/s")
     most = [max(one.values()) for one in whole]
     bench = statistics.median(most)
-    for (lanes, flight, decode), rates in found.items():
-        row(f"pipeline, {lanes} lanes, {flight} in flight, decoding: {decode.__name__}",
-            statistics.median(rates), "images/s")
-    best = max((way for way in found if way[2] is crop),
+    for (fill, lanes, flight), rates in found.items():
+        row(f"pipeline, {lanes} lanes, {flight} in flight: {fill}", statistics.median(rates),
+            "images/s")
+    best = max((way for way in found if way[0] == "crops"),
                key=lambda way: statistics.median(found[way]))
     share = statistics.median(a / b for a, b in zip(found[best], most))
-    row(f"pipeline of {best[0]} lanes, {best[1]} in flight, of strata bench", share, "",
+    row(f"crops, {best[1]} lanes, {best[2]} in flight, of strata bench", share, "",
         ">= 0.95", share >= 0.95)
-    lanes = len(ways[best].lanes)
-    row("a processor crops alone", decode_only(ways[best], items, 0.5) / lanes, "images/s")
+    row("crops by these lanes without the network", decode_only(ways[best], items, 0.5),
+        "images/s")
+    if "jpeg" in options.only:
+        jpeg(net, bench, options)
+
+
+def jpeg(net, bench, options):
+    import pipeline
+    seconds = options.seconds
     try:
         compressed = files(64)
     except ImportError:
@@ -254,8 +278,8 @@ def images(paths, options):
         return
     processors = len(os.sched_getaffinity(0))
     row("JPEG files, of 500 x 375, mean", statistics.mean(map(len, compressed)) / 1024, "KiB")
-    way = pipeline.Lanes(net, lambda file, pixels: pipeline.decode_image(io.BytesIO(file), pixels),
-                         processors, 3)
+    way = pipeline.Lanes(net, lambda files, rows: pipeline.decode_images(
+        map(io.BytesIO, files), rows), processors, processors)
     pairs = [(images_a_second(way, compressed, seconds), decode_only(way, compressed, seconds))
              for _ in range(options.rounds)]
     row(f"pipeline, JPEG, {processors} lanes", statistics.median(a for a, _ in pairs), "images/s")
@@ -266,7 +290,12 @@ def images(paths, options):
 
 
 PARTS = {"calls": calls, "images": images, "tensors": tensors, "leaks": leaks,
-         "import": importing}
+         "import": importing, "jpeg": None}  # jpeg: rows of images
+
+
+def read_ways(text):
+    ways = (way.replace(":", "x").split("x") for way in text.split(","))
+    return [(fill, int(lanes), int(flight)) for fill, lanes, flight in ways]
 
 
 def main():
@@ -276,14 +305,15 @@ def main():
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", type=lambda text: text.split(","), default=list(PARTS))
-    parser.add_argument("--lanes", default=[(4, 4), (6, 3), (8, 3), (8, 4), (12, 4)],
-                        type=lambda text: [tuple(map(int, pair.split("x")))
-                                           for pair in text.split(",")],
-                        help="LANESxIN_FLIGHT,...")
+    parser.add_argument("--ways", type=read_ways, default=read_ways(
+        "crops:4x4,crops:6x6,crops:8x3,crops:8x8,crops_by_numpy:8x8,nothing:4x4,nothing:8x8"),
+        help="FILL:LANESxIN_FLIGHT,...")
+    parser.add_argument("--budget", default="15s", help="for the costs of each network")
     options = parser.parse_args()
+    FAST["build.costs_budget"] = options.budget
     options.folder.mkdir(parents=True, exist_ok=True)
-    paths = engines(options.folder)
-    for part in options.only:
+    paths = Engines(options.folder)
+    for part in (part for part in options.only if PARTS[part]):
         try:
             PARTS[part](paths, options)
         except Exception as error:  # the rest is wanted all the same

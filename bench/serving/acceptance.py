@@ -125,6 +125,7 @@ def read_arguments():
     p.add_argument("--delay", type=int, default=1000, help="us that small requests wait")
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--seconds", type=float, default=2, help="of each measurement")
+    p.add_argument("--budget", default="", help="for the costs of the network, as 10s")
     p.add_argument("--plugin-path", default="", help="folder of tests/cuda_faulty.so")
     p.add_argument("--copy-count", default="", help="bench/serving/copy_count.so")
     p.add_argument("--backend-time", default="", help="bench/serving/backend_time")

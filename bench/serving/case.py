@@ -55,6 +55,8 @@ class Case:
     def build(self):
         a = self.args
         fast = ["--set", "build.precision=fp16", "--set", "build.math=tensor_op"]
+        if a.budget:
+            fast += ["--set", f"build.costs_budget={a.budget}"]
         self.command("build", a.net, "-d", self.first, "-D", "batch=N",
                      "--set", f"profile.N=1, {a.batch}", *(fast if self.on_gpu else []),
                      "-o", self.engine, "--quiet")
@@ -88,6 +90,20 @@ class Case:
     def describe(self, server):
         model = json.loads(server.ask("/v2/models/net"))
         self.inputs, self.outputs = model["inputs"], model["outputs"]
+
+    def write_null(self, name, wait_us):
+        """A model of the network's inputs and outputs that waits and computes nothing."""
+        def ports(kind, found):
+            return [f"{kind} [ {{ name: \"{t['name']}\" data_type: TYPE_{t['datatype']} dims: "
+                    f"[ {', '.join(map(str, t['shape'][1:]))} ] }} ]" for t in found]
+        folder = self.repository / name
+        (folder / "1").mkdir(parents=True)
+        (folder / "config.pbtxt").write_text("\n".join([
+            'backend: "null"', "max_batch_size: 1",
+            "instance_group [ { kind: KIND_CPU count: 2 } ]",
+            f'parameters {{ key: "wait_us" value: {{ string_value: "{wait_us:.0f}" }} }}',
+            *ports("input", self.inputs), *ports("output", self.outputs), ""]),
+            encoding="utf-8")
 
     def out_bytes(self, rows):
         """Of the first output, FP32."""

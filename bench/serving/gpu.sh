@@ -15,8 +15,9 @@ export STRATA_PLUGIN_DIR="$build/plugins/.libs" STRATA_DEVICE_PATH="$build/kerne
 export LD_LIBRARY_PATH="$build/.libs"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-mkdir -p "$scratch/backends/strata" "$scratch/faulty" "$scratch/perf"
+mkdir -p "$scratch/backends/strata" "$scratch/backends/null" "$scratch/faulty" "$scratch/perf"
 ln -s "$build/serving/triton/.libs/libtriton_strata.so" "$scratch/backends/strata/"
+ln -s "$build/bench/serving/.libs/libtriton_null.so" "$scratch/backends/null/"
 site=$("$python" -c 'import pathlib, importlib.util as u
 print(pathlib.Path(u.find_spec("pytriton").origin).parents[1])')
 # What perf_analyzer needs and Debian has under other names, the server brought along.

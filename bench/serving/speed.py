@@ -54,6 +54,7 @@ def latency(case, server):
     without the server's batching, which hands a request to one thread more."""
     digits = case.args.out / "digits.engine"
     wake_up(case)
+    null_model(case, server, 0)
     for model, engine, memory in (("net", case.engine, "system"),
                                   ("direct", case.engine, "system"),
                                   ("direct", case.engine, "cuda"),
@@ -76,7 +77,27 @@ def one_in_flight(case, server, model, engine, memory):
     case.table.at_most(f"{model}: the server's, without queue and compute", 40, "us",
                        statistics.median(p["overhead"] + p["compute_input"] +
                                          p["compute_output"] for p in parts))
+    null_model(case, server, alone)
     print(model, memory, text_of(parts[0]), f"alone {alone:.0f} us", file=sys.stderr)
+
+
+def null_model(case, server, wait_us):
+    """What a request takes that only waits so long: of the row above the server's and the
+    transport's part, which no backend can be without."""
+    name = f"null{wait_us:.0f}"
+    text = f"a backend that waits {wait_us:.0f} us: p50 over these"
+    try:
+        if not (case.repository / name).exists():
+            case.write_null(name, wait_us)
+        server.ask(f"/v2/repository/models/{name}/load", {})
+        served = [case.load(server, name, 1, 1, "system") for _ in range(case.args.rounds)]
+    except Failed as why:
+        case.table.add(text, "reported", str(why)[:40], None)
+        return
+    own = statistics.median(f["server"]["overhead"] + f["server"]["compute_input"] +
+                            f["server"]["compute_output"] for f in served)
+    case.table.add(text, "reported", f"{median(served, 'p50') - wait_us:.0f} us, {own:.0f} "
+                   "without queue and compute", None)
 
 
 def wake_up(case, times=2000):

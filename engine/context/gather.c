@@ -66,6 +66,7 @@ void parts_close(struct parts_room *room)
     free(room->ports);
     free(room->before);
     free(room->list);
+    free(room->sources);
     *room = (struct parts_room){0};
 }
 
@@ -119,13 +120,6 @@ static void count(strata_context *c, bool in, const strata_memory *m, uint64_t b
         calls->cross_device += bytes;
 }
 
-/* Large inputs in memory that the driver would copy by one thread. */
-static bool is_sent(struct device *d, bool in, const char *from, size_t bytes, int kind)
-{
-    return in && kind == STRATA_MEMORY_HOST && bytes > PARTS_SMALL && d->ops->is_pinned &&
-           !d->ops->is_pinned(d, from);
-}
-
 /* On the stream; on the host at once, where nothing is under way. */
 static int copy(struct parts_room *room, bool in, char *data, char *theirs, size_t bytes,
                 int kind, strata_error *err)
@@ -134,10 +128,6 @@ static int copy(struct parts_room *room, bool in, char *data, char *theirs, size
     void *to = in ? data : theirs;
     const void *from = in ? theirs : data;
     enum device_copy way = in ? COPY_TO_DEVICE : COPY_FROM_DEVICE;
-    if (is_sent(c->handle->device, in, from, bytes, kind)) {
-        room->staging.stream = c->stream;
-        return staging_send(&room->staging, to, from, bytes, err);
-    }
     if (!parts_on_host(c))
         return c->handle->device->ops->copy(
             c->stream, to, from, bytes,
@@ -145,6 +135,54 @@ static int copy(struct parts_room *room, bool in, char *data, char *theirs, size
     if (bytes > 0)
         memcpy(to, from, bytes);
     return STRATA_OK;
+}
+
+/* ---- pinned pieces ----------------------------------------------------------------- */
+
+static bool keep_source(struct parts_room *room, const strata_memory *m)
+{
+    if (room->n_sources == room->most_sources) {
+        const size_t most = room->most_sources + (size_t)room->most + 8;
+        struct staging_source *grown = realloc(room->sources, most * sizeof *grown);
+        if (!grown)
+            return false;
+        room->sources = grown;
+        room->most_sources = most;
+    }
+    room->sources[room->n_sources++] = (struct staging_source){m->data, (size_t)m->bytes};
+    return true;
+}
+
+/* Whether an input's parts are sent by pieces: all of them are memory that the driver
+ * would copy by one thread, large or many. They are then the room's sources. */
+static bool is_sent(struct parts_room *room, const struct parts_run *run, size_t index)
+{
+    const strata_context *c = room->context;
+    struct device *d = c->handle->device;
+    uint64_t bytes = 0;
+    room->n_sources = 0;
+    if (!d->ops->is_pinned || index >= c->execution->n_inputs)
+        return false;
+    for (size_t i = 0; i < run->n; i++) {
+        uint32_t n;
+        const strata_memory *m = parts_pieces(c, run->parts[i], index, &n);
+        for (; n > 0; n--, m++) {
+            if (m->kind != STRATA_MEMORY_HOST || d->ops->is_pinned(d, m->data) ||
+                !keep_source(room, m))
+                return false;
+            bytes += m->bytes;
+        }
+    }
+    return bytes > PARTS_SMALL;
+}
+
+static int send_sources(struct parts_room *room, char *data, strata_error *err)
+{
+    strata_context *c = room->context;
+    for (size_t i = 0; i < room->n_sources; i++)
+        c->calls.copied_in += room->sources[i].bytes;
+    room->staging.stream = c->stream;
+    return staging_send_all(&room->staging, data, room->sources, room->n_sources, err);
 }
 
 /* Whether its parts are staged: all of them are memory of the host. */
@@ -227,6 +265,8 @@ int parts_copy(struct parts_room *room, const struct parts_run *run, size_t inde
     int status = data ? STRATA_OK : STRATA_ENOMEM;
     if (data && is_staged(room, run, index))
         return copy_staged(room, run, index, data, err);
+    if (data && is_sent(room, run, index))
+        return send_sources(room, data, err);
     for (size_t i = 0; i < run->n && status == STRATA_OK; i++) {
         status = copy_part(room, run->parts[i], index, data, err);
         data += rows ? parts_bytes(c, index, run->parts[i]->rows) : 0;

@@ -28,7 +28,9 @@ struct parts_room {
     strata_context *context;
     struct parts_port *ports;
     struct staging staging; /* of what is larger, and not pinned */
-    void **before;          /* what the application had bound, during a run */
+    struct staging_source *sources;
+    size_t n_sources, most_sources;
+    void **before; /* what the application had bound, during a run */
     size_t last_slot;
     strata_part **list; /* of a run's parts, `most`: for two runs */
     int64_t most;

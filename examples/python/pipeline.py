@@ -19,12 +19,13 @@ import strata
 
 
 class Lanes:
-    """Batches of items through a network, by threads; decode(item, row) fills a row."""
+    """Batches of items through a network, by threads; fill(items, rows) writes the first of
+    the rows."""
 
-    def __init__(self, net, decode, lanes, in_flight):
+    def __init__(self, net, fill, lanes, in_flight):
         (self.input, binding), = net.inputs.items()
         (self.output, _), = net.outputs.items()
-        self.rows, self.decode = binding.shape[0], decode
+        self.rows, self.fill = binding.shape[0], fill
         self.lanes = [(net.pinned(self.input), net.pinned(self.output)) for _ in range(lanes)]
         self.sessions = [net.session(**{self.input: x, self.output: y}) for x, y in self.lanes]
         self.turns = queue.SimpleQueue()
@@ -33,14 +34,13 @@ class Lanes:
 
     def work(self, lane, batches, take):
         x, y = (tensor.numpy() for tensor in self.lanes[lane])
-        run, decode = self.sessions[lane].run, self.decode
+        run = self.sessions[lane].run
         while True:
             with self.lock:
                 first, items = next(batches, (0, None))
             if not items:
                 return
-            for item, row in zip(items, x):
-                decode(item, row)
+            self.fill(items, x)
             self.turns.get()
             run()
             self.turns.put(None)
@@ -60,6 +60,11 @@ class Lanes:
             thread.join()
 
 
+def decode_images(paths, rows):
+    for path, row in zip(paths, rows):
+        decode_image(path, row)
+
+
 def decode_image(path, row):
     from PIL import Image
 
@@ -70,9 +75,10 @@ def decode_image(path, row):
     row[:] = numpy.asarray(pixels).transpose(2, 0, 1)
 
 
-def read_raw(path, row):
-    with open(path, "rb") as file:
-        file.readinto(row.transpose(1, 2, 0))
+def read_raw(paths, rows):
+    for path, row in zip(paths, rows):
+        with open(path, "rb") as file:
+            file.readinto(row.transpose(1, 2, 0))
 
 
 def main():
@@ -90,8 +96,8 @@ def main():
     def take(first, rows):
         for i, row in enumerate(rows):
             classes[first + i] = int(row.argmax())
-    decode = read_raw if options.raw else decode_image
-    Lanes(net, decode, options.lanes, options.in_flight).run(options.images, take)
+    fill = read_raw if options.raw else decode_images
+    Lanes(net, fill, options.lanes, options.in_flight).run(options.images, take)
     for i, image in enumerate(options.images):
         print(image, net.labels[classes[i]] if net.labels else classes[i])
 

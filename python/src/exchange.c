@@ -60,11 +60,18 @@ static void versioned_unused(PyObject *capsule)
     m->deleter(m);
 }
 
+/* Of pinned memory the host's, as PyTorch has it: consumers tell the two apart by the
+ * address, and PyTorch takes none that says it is pinned. */
+static int dlpack_device(const Tensor *t)
+{
+    return t->device == DL_CUDA_HOST ? DL_CPU : t->device;
+}
+
 static void describe(struct dl_tensor *out, struct exported *e)
 {
     const Tensor *t = e->tensor;
     *out = (struct dl_tensor){.data = t->data, .rank = t->desc.rank};
-    out->device.type = t->device;
+    out->device.type = dlpack_device(t);
     out->device.id = t->device_id;
     dtype_to_dlpack(t->desc.dtype, out);
     memcpy(e->shape, t->desc.dims, sizeof e->shape);
@@ -121,11 +128,11 @@ static bool check_device(const Tensor *t, PyObject *wanted, PyObject *copy)
         return true;
     if (!PyArg_ParseTuple(wanted, "ii", &type, &id))
         return false;
-    if (type == t->device && (type != DL_CUDA || id == t->device_id))
+    if (type == dlpack_device(t) && (type != DL_CUDA || id == t->device_id))
         return true;
     PyErr_Format(PyExc_BufferError,
-                 "the tensor is on DLPack's device (%d, %d), not (%d, %d)", t->device,
-                 t->device_id, type, id);
+                 "the tensor is on DLPack's device (%d, %d), not (%d, %d)",
+                 dlpack_device(t), t->device_id, type, id);
     return false;
 }
 
@@ -197,7 +204,7 @@ PyObject *tensor_dlpack(Tensor *t, PyObject *args, PyObject *kwargs)
 PyObject *tensor_dlpack_device(Tensor *t, PyObject *unused)
 {
     (void)unused;
-    return Py_BuildValue("(ii)", t->device, t->device_id);
+    return Py_BuildValue("(ii)", dlpack_device(t), t->device_id);
 }
 
 PyObject *tensor_cuda_interface(Tensor *t, void *unused)

@@ -150,6 +150,8 @@ static PyMethodDef functions[] = {
     {"set_log_level", set_log_level, METH_O, "0 errors, 1 warnings, 2 info, 3 debug."},
     {"pinned_empty", PYTHON(pinned_empty), METH_VARARGS | METH_KEYWORDS,
      "A tensor of memory that copies to and from the device fastest."},
+    {"stack", PYTHON(stack), METH_FASTCALL,
+     "Copy arrays to the first rows of a tensor, without the interpreter's lock."},
     {"validate", layer_validate, METH_O, "Raise what is wrong with a layer's tables."},
     {NULL, NULL, 0, NULL},
 };

@@ -9,6 +9,7 @@
  *   array      what callers hand in: buffers, DLPack, tensors of our own
  *   tensor     what they get: memory with a shape, and who owns it
  *   exchange   tensors for DLPack and CUDA's array interface
+ *   stack      many arrays into one
  *   handle     a device's
  *   network    an engine with what it needs
  *   describe   what it tells of itself
@@ -122,6 +123,12 @@ bool tensor_check(const Tensor *t, bool writable);
 PyObject *tensor_dlpack(Tensor *t, PyObject *args, PyObject *kwargs);
 PyObject *tensor_dlpack_device(Tensor *t, PyObject *unused);
 PyObject *tensor_cuda_interface(Tensor *t, void *unused);
+
+/* ---- stack --------------------------------------------------------------------------
+ */
+
+/* Of METH_FASTCALL: arrays, and the tensor whose first rows they become. */
+PyObject *stack(PyObject *module, PyObject *const *args, Py_ssize_t n_args);
 
 /* ---- network --------------------------------------------------------------------- */
 

@@ -11,10 +11,10 @@ from ._errors import (ArgumentError, Busy, DeviceLost, Error, NotFound, OutOfMem
 from ._layers import Layer, layer
 from ._network import Binding, Dimension, Network, Profile, build, load
 from ._outputs import Outputs
-from ._strata import Session, Tensor, pinned_empty
+from ._strata import Session, Tensor, pinned_empty, stack
 from ._strata import version as __version__
 
 __all__ = ["ArgumentError", "Binding", "Busy", "DeviceLost", "Dimension", "Error", "Layer",
            "Network", "NotFound", "OutOfMemory", "Outputs", "ParseError", "Place", "Profile",
            "Session", "Tensor", "Unsupported", "__version__", "build", "layer", "load",
-           "pinned_empty"]
+           "pinned_empty", "stack"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Any, Self, final
 
@@ -95,3 +95,4 @@ def validate(tables: Tables, /) -> None: ...
 def set_log_level(level: int, /) -> None: ...
 def pinned_empty(shape: Sequence[int], dtype: str = "fp32",
                  device: str = "host") -> Tensor: ...
+def stack(arrays: Iterable[Any], out: Any, /) -> None: ...

@@ -71,9 +71,9 @@ class Import(unittest.TestCase):
 
 @on_gpu
 class Pinned(unittest.TestCase):
-    def test_pinned_memory_is_cuda_s(self):
+    def test_pinned_memory_is_the_host_s(self):
         x = network().pinned("x")
-        self.assertEqual(x.__dlpack_device__(), (3, 0))
+        self.assertEqual(x.__dlpack_device__(), (1, 0))
         self.assertFalse(hasattr(x, "__cuda_array_interface__"))
 
     @unittest.skipUnless(torch, "no torch")

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 TestSuite(staging, .timeout = 300);
 
@@ -84,6 +85,43 @@ Test(staging, every_byte_comes_where_it_belongs_for_several_senders_at_a_time)
     }
 }
 
+Test(staging, many_sources_come_one_behind_the_other)
+{
+    enum { SOURCES = 37, ROUNDS = 12 };
+    struct staging_source sources[SOURCES];
+    unsigned char *src = malloc(LARGEST), *dst = malloc(LARGEST + 1),
+                  *expected = malloc(LARGEST);
+    strata_handle *h;
+    strata_error err;
+    struct staging s;
+    cr_assert(src && dst && expected);
+    cr_assert_eq(strata_create(&h, "host", &err), STRATA_OK);
+    staging_open(&s, h, h->stream);
+    srand((unsigned)time(NULL));
+    for (int round = 0; round < ROUNDS; round++) {
+        size_t bytes = 0;
+        fill(src, LARGEST, (unsigned)rand());
+        for (int i = 0; i < SOURCES; i++) {
+            const size_t most = round % 3 == 0 ? 5000 : LARGEST / SOURCES;
+            const size_t n = rand() % 4 == 0 ? 0 : (size_t)rand() % most;
+            const size_t at = (size_t)rand() % (LARGEST - n);
+            sources[i] = (struct staging_source){src + at, n};
+            memcpy(expected + bytes, src + at, n);
+            bytes += n;
+        }
+        memset(dst, 0xa5, bytes + 1);
+        cr_expect_eq(staging_send_all(&s, dst, sources, SOURCES, &err), STRATA_OK);
+        cr_expect_eq(staging_wait(&s, &err), STRATA_OK);
+        cr_expect_eq(memcmp(dst, expected, bytes), 0, "round %d", round);
+        cr_expect_eq(dst[bytes], 0xa5);
+    }
+    staging_close(&s);
+    strata_destroy(h);
+    free(src);
+    free(dst);
+    free(expected);
+}
+
 Test(staging, sending_nothing_needs_no_memory)
 {
     strata_handle *h;
@@ -127,7 +165,7 @@ Test(staging, a_copy_that_fails_ends_the_way_and_the_next_goes_on)
     h->device->ops = &failing;
     fill(src, LARGEST, 9);
     staging_open(&s, h, h->stream);
-    for (int at = 0; at < 24; at++) {
+    for (int at = 0; at < LARGEST / STAGING_PIECE; at++) {
         copies = 0;
         fail_at = at;
         cr_expect_eq(staging_send(&s, dst, src, LARGEST, &err), STRATA_EDEVICELOST);
