@@ -217,14 +217,12 @@ struct quantized_panels {
     const quantized_product_job &job;
     const product_memory<C> &memory;
     const int group;
-    const int thread; /* of the warpgroup */
-    const product_fours<C> fours;
+    const int thread;  /* of the warpgroup */
     uint32_t exponent; /* QUICK_BYTE */
 
     __device__ inline quantized_panels(const quantized_product_job &job,
                                        const product_memory<C> &memory, int group)
-        : job(job), memory(memory), group(group), thread(threadIdx.x % 128),
-          fours(memory, group)
+        : job(job), memory(memory), group(group), thread(threadIdx.x % 128)
     {
         exponent = QUICK_BYTE;
         asm volatile("" : "+r"(exponent)); /* kept, too */
@@ -235,7 +233,8 @@ struct quantized_panels {
     }
 
     /* The addend lies where the results will. */
-    __device__ inline void load_addend(int i, uint32_t (&words)[4]) const
+    static __device__ inline void load_addend(const product_fours<C> &fours, int i,
+                                              uint32_t (&words)[4])
     {
 #pragma unroll
         for (int w = 0; w < 4; w++)
@@ -275,7 +274,8 @@ struct quantized_panels {
 
     template <class Way, class Send>
     __device__ inline void store_chunks(const int32_t (&sum)[C::Parts][C::Columns / 8][4],
-                                        int32_t column, const Send &send) const
+                                        int32_t column, const product_fours<C> &fours,
+                                        const Send &send) const
     {
 #pragma unroll 1
         for (int i = 0; i < C::Parts * CHUNKS; i++) {
@@ -285,7 +285,7 @@ struct quantized_panels {
             uint32_t words[4][WORDS], addend[4] = {};
             begin_chunk<Way>(sum, i, c, v);
             if (Way::Joined)
-                load_addend(i, addend);
+                load_addend(fours, i, addend);
             quantized_words<Way>(job, v, column_of, addend, exponent, words);
 #pragma unroll
             for (int w = 0; w < 4; w++)
@@ -297,15 +297,20 @@ struct quantized_panels {
 
     template <class Send>
     __device__ inline void run(const int32_t (&sum)[C::Parts][C::Columns / 8][4],
-                               int32_t column, uint32_t parity, const Send &send) const
+                               int32_t column, uint32_t n, const Send &send) const
     {
+        const int buffer = n % C::Buffers;
+        if (C::Buffers > 1 && n > 0)
+            product_sent(memory, group, buffer ^ 1);
         if (job.addend)
-            barrier_wait(memory.addend(group), parity);
+            barrier_wait(memory.addend(group, buffer), n / C::Buffers % 2);
         named_sync(PRODUCT_STORE + group, 128); /* the last tile has left the panels */
         quantized_way_of<C::Size == 1>(job, [&](auto way) {
-            store_chunks<decltype(way)>(sum, column + thread % 4 * 4, send);
+            store_chunks<decltype(way)>(sum, column + thread % 4 * 4,
+                                        product_fours<C>(memory, group, buffer), send);
         });
-        product_sent(memory, group);
+        if (C::Buffers == 1)
+            product_sent(memory, group);
     }
 
     /* Sixteen sums as floats and the addend's words, to memory. */
@@ -356,6 +361,7 @@ struct quantized_bytes {
     typedef quantized_product_job Job;
     static const int Row = Row_;
     static const bool Bias = false;
+    static const int Buffers = 2;
     template <class C>
     using store = quantized_panels<C>;
 
