@@ -147,7 +147,7 @@ static __device__ __noinline__ uint32_t quantized_four(const quantized_product_j
 }
 
 /* N sums, four neighbours of which begin at column_of(e), to words of bytes; what is in
- * doubt once more, as the definition says. addend_of(w): theirs, loaded where it is used:
+ * doubt once more, as the definition says. addend_of(w): theirs, loaded again for that:
  * kept, they would take registers of the sums'. */
 template <class Way, int N, class Column, class Addend>
 static __device__ inline void
@@ -156,13 +156,16 @@ quantized_words(const quantized_product_job &job, const float (&v)[N],
                 uint32_t (&words)[N / 4][1])
 {
     const uint32_t flip = job.addend_unsigned ? 0 : QUANTIZED_FLIP;
-    uint32_t least[N / 4], all = 0xffffffff;
+    uint32_t addend[N / 4], least[N / 4], all = 0xffffffff;
+#pragma unroll
+    for (int w = 0; w < N / 4; w++)
+        addend[w] = addend_of(w);
 #pragma unroll
     for (int w = 0; w < N / 4; w++) {
         const int32_t column = column_of(w * 4);
         words[w][0] = quick_four<Way::Joined, Way::Between>(
             job.quick, v + w * 4, __ldg((const float4 *)(job.quick_scale + column)),
-            __ldg((const float4 *)(job.quick_bias + column)), addend_of(w) ^ flip, halves,
+            __ldg((const float4 *)(job.quick_bias + column)), addend[w] ^ flip, halves,
             least[w]);
         all = __vminu2(all, least[w]);
     }
