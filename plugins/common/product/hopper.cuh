@@ -271,13 +271,17 @@ struct product_consumer {
 
     __device__ inline void run(int32_t first, int32_t by, product_share k)
     {
-        int32_t mine = 0;
-        for (int32_t unit = first; unit < job.units; unit += by, mine++) {
+        enum { STEP = C::Turns ? C::Groups : 1 };
+        const uint32_t others = (uint32_t)(k.end - k.begin);
+        uint32_t n = 0; /* tiles before */
+        if (C::Turns) {
+            first += group * by;
+            stage.skip(group * others);
+        }
+        for (int32_t unit = first; unit < job.units; unit += STEP * by, n++) {
             sums sum;
-            if (C::Turns && mine % C::Groups != group) {
-                stage.skip((uint32_t)(k.end - k.begin));
-                continue;
-            }
+            if (n > 0)
+                stage.skip((STEP - 1) * others);
             const product_place at = product_place_of<C>(job, unit, rank);
             store.fetch(at.column);
             if (C::Turns)
@@ -289,7 +293,6 @@ struct product_consumer {
                 join(product_place_of<C>(job, unit, 0));
                 return;
             }
-            const uint32_t n = C::Turns ? mine / C::Groups : mine;
             store.run(sum, at.column, n,
                       [&](int part) { send_part(at, part, n % C::Buffers); });
         }

@@ -93,7 +93,8 @@ struct product_job {
     int32_t m, n, steps; /* pieces of K */
     int32_t real; /* columns that are more than pads, which are stored as 0; even */
     int32_t row_tiles, column_tiles;
-    int32_t units; /* tiles, or pairs of them, of all products of the batch */
+    int32_t units;        /* tiles, or pairs of them, of all products of the batch */
+    divisor each, across; /* units of one product; of PRODUCT_GROUP rows of them */
     int32_t split;
     int32_t b_batches;         /* B has as many matrices as A: or 0, one for all */
     int32_t b_early;           /* nobody before this kernel writes B */
@@ -116,16 +117,19 @@ template <class C>
 static __device__ inline product_place product_place_of(const product_job &job,
                                                         int32_t unit, int32_t rank)
 {
-    const int32_t units = C::Pair ? (job.row_tiles + 1) / 2 : job.row_tiles;
-    const int32_t each = units * job.column_tiles, batch = unit / each;
-    const int32_t at = unit - batch * each, across = PRODUCT_GROUP * job.column_tiles;
-    const int32_t group = at / across, rest = at - group * across;
-    const int32_t high = min(PRODUCT_GROUP, units - group * PRODUCT_GROUP);
-    const int32_t row = group * PRODUCT_GROUP + rest % high;
+    const uint32_t units = C::Pair ? (job.row_tiles + 1) / 2 : job.row_tiles;
+    const uint32_t batch = divide_by((uint32_t)unit, job.each);
+    const uint32_t at = (uint32_t)unit - batch * job.each.d;
+    const uint32_t group = divide_by(at, job.across);
+    const uint32_t rest = at - group * job.across.d;
+    const uint32_t high = units - group * PRODUCT_GROUP; /* the last may be lower */
+    const uint32_t column = high < PRODUCT_GROUP ? rest / high : rest / PRODUCT_GROUP;
+    const uint32_t row = group * PRODUCT_GROUP + rest -
+                         column * (high < PRODUCT_GROUP ? high : PRODUCT_GROUP);
     product_place p;
-    p.row = (C::Pair ? row * 2 + rank : row) * C::Rows;
-    p.column = rest / high * C::Columns;
-    p.batch = batch;
+    p.row = (int32_t)(C::Pair ? row * 2 + rank : row) * C::Rows;
+    p.column = (int32_t)column * C::Columns;
+    p.batch = (int32_t)batch;
     return p;
 }
 

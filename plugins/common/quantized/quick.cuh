@@ -95,25 +95,30 @@ static __device__ inline double quick_most(const quick_bounds &b)
     return fmax(fabs(b.low), fabs(b.high)) + 1;
 }
 
-/* A thread's columns of one level; returns the greatest error. `addend`: what an addend
- * may add, in steps; `base`: what it leaves of 0; `halves`: what 1024 of its steps are.
- * Rounded are the definition's product, sum and quotient, and of an addend product and
- * sum; here scale, bias and part, and of an addend its own and the sum with the bias. */
+/* What an addend may add, in steps; what its byte does, less its lowest; what 1024 of its
+ * steps are; what the lowest leaves of 0. */
+struct quick_addend {
+    double most, byte, halves, base;
+};
+
+/* A thread's columns of one level; returns the greatest error. Rounded are the
+ * definition's product, sum and quotient, and of an addend product and sum; here scale,
+ * bias and part, and of an addend its step and the sum with the bias. */
 static __device__ inline float quick_columns(const quick_job &j, const quick_bounds &b,
-                                             double step, double addend, double base,
-                                             double halves)
+                                             double step, const quick_addend &a)
 {
     const double range = b.high - b.low;
-    const double most = quick_most(b), from = fabs(b.low) + fabs(base);
+    const double most = quick_most(b), low = fabs(b.low);
     const double fixed =
-        addend > 0 ? 5 * most + 6 * addend + 2 * from + halves : 4 * most + from;
+        a.most > 0 ? 5 * most + 2 * low + 5 * a.most + a.byte + a.halves + fabs(a.base)
+                   : 4 * most + low;
     float worst = 0;
     for (int32_t k = (int32_t)threadIdx.x; k < j.columns; k += (int32_t)blockDim.x) {
         const double bias = j.bias_in[k] / step;
         const float error = quick_error(fixed + 4 * fabs(bias) + range / 2);
         const float scale = (float)(j.factor[k] / (step * range));
         j.scale[k] = scale;
-        j.bias[k] = (float)((bias + base - halves - b.low) / range);
+        j.bias[k] = (float)((bias + a.base - a.halves - b.low) / range);
         worst = fmaxf(worst, isfinite(scale) ? error : 1);
     }
     return worst;
@@ -127,7 +132,6 @@ static __global__ void quick_kernel(quick_job j)
     const double out = *j.out, addend = j.addend ? *j.addend : 0;
     const double between = j.between ? *j.between : 0;
     const double lowest_addend = (j.addend_unsigned ? 0 : -128) - j.zero_addend;
-    const double most_addend = (fabs(lowest_addend) + 255) * addend / out;
     const quick_bounds bytes = quick_bytes(j.zero_out, j.to_unsigned);
     const quick_bounds b = {
         quick_bound(j.activate.low, (float)out, bytes.low, bytes.high),
@@ -138,25 +142,28 @@ static __global__ void quick_kernel(quick_job j)
                      (!j.addend || addend > 0) && (!j.between || between > 0);
     /* What the addend's bytes as halves are more; by its steps as they are rounded. */
     q.addend = (float)(addend / (out * range));
-    const double halves = 1024 * (double)q.addend * range;
+    const quick_addend none = {};
+    const quick_addend a = {fmax(fabs(lowest_addend), fabs(lowest_addend + 255)) *
+                                addend / out,
+                            255 * addend / out, 1024 * (double)q.addend * range,
+                            lowest_addend * addend / out};
     if (threadIdx.x == 0)
         worst = 0;
     __syncthreads();
-    float error = j.between ? quick_columns(j, inner, between, 0, 0, 0)
-                            : quick_columns(j, b, out, most_addend,
-                                            lowest_addend * addend / out, halves);
+    float error =
+        j.between ? quick_columns(j, inner, between, none) : quick_columns(j, b, out, a);
     atomicMax(&worst, __float_as_int(fit ? error : 1));
     __syncthreads();
     error = __int_as_float(worst);
     if (j.between) {
-        const double base = (inner.low * between + lowest_addend * addend) / out - b.low;
+        const double base = inner.low * between / out + a.base - b.low;
         q.between.range = 255;
         q.between.byte = QUICK_WHOLE;
         q.between.sure = 0.5f - error;
         q.carried = (float)(between / (out * range));
-        q.base = (float)((base - halves) / range);
-        error = fmaxf(error, quick_error(4 * quick_most(b) + 5 * most_addend + halves +
-                                         5 * 256 * between / out + range / 2));
+        q.base = (float)((base - a.halves) / range);
+        error = fmaxf(error, quick_error(4 * quick_most(b) + 5 * (a.most + a.byte) +
+                                         a.halves + 5 * 256 * between / out + range / 2));
     }
     quick_start(&q, b, j.zero_out, error);
     if (!(error < QUICK_MOST_ERROR)) { /* all is in doubt, whatever numbers there are */
