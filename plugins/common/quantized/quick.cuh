@@ -4,7 +4,7 @@
  * integers. All that happens to a sum is one multiplication and addition into units of
  * the byte's steps; what rounds otherwise on the way is less than an error that is known
  * beforehand. A value nearer than that to the middle of two steps is in doubt, and is
- * computed as the definition says: about one in ten thousand.
+ * computed as the definition says: some in ten thousand.
  *
  * Steps are counted from the lowest byte that the activation leaves, as parts of the
  * range, so that what saturates is cut to [0, 1] by the multiplication itself.
