@@ -179,6 +179,7 @@ struct product_float8 {
     typedef float8_job Job;
     static const int Row = PRODUCT_ROW;
     static const bool Bias = false;
+    static const int Buffers = 1;
     template <class C>
     using store = float8_panels<C>;
 

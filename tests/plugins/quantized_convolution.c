@@ -132,6 +132,11 @@ static const struct layer_case large[] = {
     {"QuantizedConvolution", "to = int8; zero_addend = 5; activation = relu",
      .in = {S4(3, 64, 56, 57), S4(3, 208, 56, 57)}, .n_in = 2,
      .weight = {S4(208, 64, 1, 1)}, .in_dtype = {STRATA_INT8, STRATA_INT8}, SCALED},
+    /* Warpgroups have three tiles and more, so that both buffers come again. */
+    {"QuantizedConvolution",
+     "to = int8; zero_out = -3; zero_addend = 130; activation = relu",
+     .in = {S4(9, 32, 64, 63), S4(9, 272, 64, 63)}, .n_in = 2,
+     .weight = {S4(272, 32, 1, 1)}, .in_dtype = {STRATA_INT8, STRATA_UINT8}, SCALED},
     {"QuantizedConvolution",
      "to = int8; zero_out = 3; between = int8; zero_between = -7; pad = 1",
      .in = {S4(2, 144, 9, 9), S4(2, 75, 9, 9)}, .n_in = 2, .weight = {S4(75, 144, 3, 3)},

@@ -35,10 +35,11 @@ struct product_fours {
     uint32_t first, swizzle; /* this lane's row of the first panel; of its pieces */
     uint32_t lane;           /* bytes of this lane's four among sixteen */
 
-    __device__ inline product_fours(const product_memory<C> &memory, int group)
+    __device__ inline product_fours(const product_memory<C> &memory, int group,
+                                    int buffer = 0)
     {
         const int thread = threadIdx.x % 128, row = thread / 32 * 16 + thread % 32 / 4;
-        first = memory.panel(group, 0) + row * C::PanelRow;
+        first = memory.panel(group, 0, buffer) + row * C::PanelRow;
         swizzle = C::PanelRow == 128  ? row % 8
                   : C::PanelRow == 64 ? row / 2 % 4
                                       : row / 4 % 2;

@@ -79,14 +79,15 @@ struct product_producer {
                                        uint32_t n) const
     {
         enum { PANELS = C::Columns / C::Panel };
-        const int32_t above = C::Turns ? 0 : group * C::Parts;
-        barrier_wait(memory.stored(group), n % 2 ^ 1);
-        barrier_expect(memory.addend(group), C::StoreBytes);
+        const int32_t above = C::Turns ? 0 : group * C::Parts, buffer = n % C::Buffers;
+        const uint32_t barrier = memory.addend(group, buffer);
+        barrier_wait(memory.stored(group, buffer), n / C::Buffers % 2 ^ 1);
+        barrier_expect(barrier, C::StoreBytes);
         for (int part = 0; part < C::Parts; part++)
             for (int x = 0; x < PANELS; x++)
-                copy_matrix(memory.panel(group, part * PANELS + x), &job.c,
-                            memory.addend(group), p.column + x * C::Panel,
-                            p.row + (above + part) * 64, p.batch);
+                copy_matrix(memory.panel(group, part * PANELS + x, buffer), &job.c,
+                            barrier, p.column + x * C::Panel, p.row + (above + part) * 64,
+                            p.batch);
     }
 
     __device__ inline void load_addends(const product_place &p, uint32_t mine) const
@@ -214,13 +215,13 @@ struct product_consumer {
     }
 
     /* A part's panels to the result. */
-    __device__ inline void send_part(const product_place &at, int part) const
+    __device__ inline void send_part(const product_place &at, int part, int buffer) const
     {
         enum { PANELS = C::Columns / C::Panel };
         const int32_t row = at.row + ((C::Turns ? 0 : group * C::Parts) + part) * 64;
         for (int p = 0; p < PANELS; p++)
             if (row < job.m && at.column + p * C::Panel < job.n)
-                store_matrix(&job.d, memory.panel(group, part * PANELS + p),
+                store_matrix(&job.d, memory.panel(group, part * PANELS + p, buffer),
                              at.column + p * C::Panel, row, at.batch);
     }
 
@@ -270,13 +271,17 @@ struct product_consumer {
 
     __device__ inline void run(int32_t first, int32_t by, product_share k)
     {
-        int32_t mine = 0;
-        for (int32_t unit = first; unit < job.units; unit += by, mine++) {
+        enum { STEP = C::Turns ? C::Groups : 1 };
+        const uint32_t others = (uint32_t)(k.end - k.begin);
+        uint32_t n = 0; /* tiles before */
+        if (C::Turns) {
+            first += group * by;
+            stage.skip(group * others);
+        }
+        for (int32_t unit = first; unit < job.units; unit += STEP * by, n++) {
             sums sum;
-            if (C::Turns && mine % C::Groups != group) {
-                stage.skip((uint32_t)(k.end - k.begin));
-                continue;
-            }
+            if (n > 0)
+                stage.skip((STEP - 1) * others);
             const product_place at = product_place_of<C>(job, unit, rank);
             store.fetch(at.column);
             if (C::Turns)
@@ -288,9 +293,11 @@ struct product_consumer {
                 join(product_place_of<C>(job, unit, 0));
                 return;
             }
-            store.run(sum, at.column, C::Turns ? mine / C::Groups % 2 : mine % 2,
-                      [&](int part) { send_part(at, part); });
+            store.run(sum, at.column, n,
+                      [&](int part) { send_part(at, part, n % C::Buffers); });
         }
+        if (C::Buffers > 1 && threadIdx.x % 128 == 0)
+            copy_group_wait_read(); /* shared memory ends with the block */
     }
 };
 

@@ -19,8 +19,9 @@
 #define PRODUCT_STORE 8  /* the same */
 
 /* Kind: Element (of A and B), Sum, Result, Job, a product_job; Row, bytes of a piece of
- * K; Bias: a warpgroup keeps that of its columns in shared memory; store<tile>, what
- * becomes of sums, and multiply(consumer, sum, steps). */
+ * K; Bias: a warpgroup keeps that of its columns in shared memory; Buffers: of its
+ * results and addends, at most; store<tile>, what becomes of sums, and multiply(consumer,
+ * sum, steps). */
 template <class Kind_, int Parts_, int Columns_, int Groups_, int Stages_, bool Turns_,
           bool Pair_, bool Splits_, int Blocks_>
 struct product_tile {
@@ -53,10 +54,17 @@ struct product_tile {
         Kind::Bias ? (Groups * Columns * 4 + 1023) / 1024 * 1024 : 0;
     static const int SumPitch = Columns + 8; /* floats */
     static const int SumBytes = Splits ? Rows * SumPitch * 4 : 0;
+    static const int Most = 232448; /* a block's shared memory */
+    /* A warpgroup's, as far as there is room: the addend of its next tile comes while it
+     * stores the last. */
+    static const int Buffers =
+        Splits || 2048 + BiasBytes + 2 * Groups * StoreBytes + Stages * StageBytes > Most
+            ? 1
+            : Kind::Buffers;
+    static const int PanelsBytes = Buffers * Groups * StoreBytes;
     /* Who splits a tile does not store panels. */
     static const int OutBytes =
-        ((SumBytes > Groups * StoreBytes ? SumBytes : Groups * StoreBytes) + 1023) /
-        1024 * 1024;
+        ((SumBytes > PanelsBytes ? SumBytes : PanelsBytes) + 1023) / 1024 * 1024;
     /* barriers, and room to begin at a multiple of 1024 */
     static const int Extra = 2048 + BiasBytes + OutBytes;
     static const int Bytes = Extra + Stages * StageBytes;
@@ -65,7 +73,8 @@ struct product_tile {
     static_assert(!Wide || (Groups * Given + Kept) * 128 <= 65536, "registers");
     static_assert(!Pair || Columns % 16 == 0, "halves of whole groups of 8 rows");
     static_assert(!Splits || !(Pair || Turns || Wide), "clusters share a tile's depth");
-    static_assert(Bytes <= 232448, "a block's shared memory");
+    static_assert(Kind::Buffers <= 2, "room is counted for");
+    static_assert(Bytes <= Most, "a block's shared memory");
 };
 
 /* Of a convolution, whose A is made of windows of an input in channels-last order: rows
@@ -84,7 +93,8 @@ struct product_job {
     int32_t m, n, steps; /* pieces of K */
     int32_t real; /* columns that are more than pads, which are stored as 0; even */
     int32_t row_tiles, column_tiles;
-    int32_t units; /* tiles, or pairs of them, of all products of the batch */
+    int32_t units;        /* tiles, or pairs of them, of all products of the batch */
+    divisor each, across; /* units of one product; of PRODUCT_GROUP rows of them */
     int32_t split;
     int32_t b_batches;         /* B has as many matrices as A: or 0, one for all */
     int32_t b_early;           /* nobody before this kernel writes B */
@@ -107,16 +117,19 @@ template <class C>
 static __device__ inline product_place product_place_of(const product_job &job,
                                                         int32_t unit, int32_t rank)
 {
-    const int32_t units = C::Pair ? (job.row_tiles + 1) / 2 : job.row_tiles;
-    const int32_t each = units * job.column_tiles, batch = unit / each;
-    const int32_t at = unit - batch * each, across = PRODUCT_GROUP * job.column_tiles;
-    const int32_t group = at / across, rest = at - group * across;
-    const int32_t high = min(PRODUCT_GROUP, units - group * PRODUCT_GROUP);
-    const int32_t row = group * PRODUCT_GROUP + rest % high;
+    const uint32_t units = C::Pair ? (job.row_tiles + 1) / 2 : job.row_tiles;
+    const uint32_t batch = divide_by((uint32_t)unit, job.each);
+    const uint32_t at = (uint32_t)unit - batch * job.each.d;
+    const uint32_t group = divide_by(at, job.across);
+    const uint32_t rest = at - group * job.across.d;
+    const uint32_t high = units - group * PRODUCT_GROUP; /* the last may be lower */
+    const uint32_t column = high < PRODUCT_GROUP ? rest / high : rest / PRODUCT_GROUP;
+    const uint32_t row = group * PRODUCT_GROUP + rest -
+                         column * (high < PRODUCT_GROUP ? high : PRODUCT_GROUP);
     product_place p;
-    p.row = (C::Pair ? row * 2 + rank : row) * C::Rows;
-    p.column = rest / high * C::Columns;
-    p.batch = batch;
+    p.row = (int32_t)(C::Pair ? row * 2 + rank : row) * C::Rows;
+    p.column = (int32_t)column * C::Columns;
+    p.batch = (int32_t)batch;
     return p;
 }
 
@@ -164,13 +177,13 @@ struct product_memory {
         return full(2 * C::Stages);
     }
     /* A warpgroup's panels hold its addend; have been stored. */
-    __device__ inline uint32_t addend(int group) const
+    __device__ inline uint32_t addend(int group, int buffer = 0) const
     {
-        return full(2 * C::Stages + 1 + group);
+        return full(2 * C::Stages + 1 + group * C::Buffers + buffer);
     }
-    __device__ inline uint32_t stored(int group) const
+    __device__ inline uint32_t stored(int group, int buffer = 0) const
     {
-        return addend(C::Groups + group);
+        return addend(C::Groups + group, buffer);
     }
     __device__ inline uint32_t a(int stage) const
     {
@@ -181,9 +194,10 @@ struct product_memory {
         return a(stage) + C::ABytes;
     }
     /* Of a part's, then of the next one's. */
-    __device__ inline uint32_t panel(int group, int panel) const
+    __device__ inline uint32_t panel(int group, int panel, int buffer = 0) const
     {
-        return out + group * C::StoreBytes + panel * C::PanelBytes;
+        return out + (group * C::Buffers + buffer) * C::StoreBytes +
+               panel * C::PanelBytes;
     }
     __device__ inline float *bias(int group) const
     {
@@ -195,8 +209,8 @@ struct product_memory {
             barrier_init(full(s), 1);
             barrier_init(empty(s), (C::Turns ? 1 : C::Groups) * 4 * (C::Pair ? 2 : 1));
         }
-        for (int g = 0; g < 2 * C::Groups; g++)
-            barrier_init(addend(g), 1);
+        for (int g = 0; g < 2 * C::Groups * C::Buffers; g++)
+            barrier_init(addend(0, g), 1);
         barrier_init(joined(), 1);
         barrier_publish();
         if (C::Splits && split > 1)

@@ -141,9 +141,12 @@ static inline cudaError_t product_run(product_job *job, const product_launch &l,
 {
     job->row_tiles = (job->m + l.rows - 1) / l.rows;
     job->column_tiles = (job->n + l.columns - 1) / l.columns;
-    const int64_t units = (l.pair ? (job->row_tiles + 1) / 2 : job->row_tiles) *
-                          (int64_t)job->column_tiles * batches;
+    const int64_t each =
+        (l.pair ? (job->row_tiles + 1) / 2 : job->row_tiles) * (int64_t)job->column_tiles;
+    const int64_t units = each * batches;
     job->units = (int32_t)units;
+    job->each = divisor_of(each);
+    job->across = divisor_of(PRODUCT_GROUP * (int64_t)job->column_tiles);
     job->split = product_split_of(l, multiprocessors, units, job->steps);
     const int32_t cluster = l.pair ? 2 : job->split;
     const int64_t room = (int64_t)multiprocessors * l.blocks / cluster;

@@ -75,12 +75,13 @@ static __device__ inline void product_send(int group, int part, const Send &send
 }
 
 /* All parts are sent: once they are read, an addend may come to their place. */
-template <class Memory>
-static __device__ inline void product_sent(const Memory &memory, int group)
+template <class Memory, class... Buffer>
+static __device__ inline void product_sent(const Memory &memory, int group,
+                                           Buffer... buffer)
 {
     if (threadIdx.x % 128 == 0) {
         copy_group_wait_read();
-        barrier_arrive(memory.stored(group));
+        barrier_arrive(memory.stored(group, buffer...));
     }
 }
 
@@ -144,10 +145,10 @@ struct product_store {
             store_matrices(to[h], *(const uint32_t(*)[4])(y + h * 4));
     }
 
-    /* parity: of the addend's arrival. send(part): stores its panels, by one thread. */
+    /* n: tiles before. send(part): stores its panels, by one thread. */
     template <class Send>
     __device__ inline void run(const float (&sum)[C::Parts][C::Columns / 8][4],
-                               int32_t column, uint32_t parity, const Send &send) const
+                               int32_t column, uint32_t n, const Send &send) const
     {
         const float alpha = job.scale ? 1 : job.alpha;
 #pragma unroll
@@ -155,7 +156,7 @@ struct product_store {
             if (thread + i * 128 < C::Columns)
                 memory.bias(group)[thread + i * 128] = bias[i];
         if (job.addend)
-            barrier_wait(memory.addend(group), parity);
+            barrier_wait(memory.addend(group), n % 2);
         named_sync(PRODUCT_STORE + group, 128);
 #pragma unroll 1
         for (int i = 0; i < C::Parts * CHUNKS; i++) {
@@ -216,6 +217,7 @@ struct product_halves {
     typedef product_job Job;
     static const int Row = PRODUCT_ROW;
     static const bool Bias = true;
+    static const int Buffers = 1;
     template <class C>
     using store = product_store<C>;
 

@@ -147,31 +147,35 @@ static __device__ __noinline__ uint32_t quantized_four(const quantized_product_j
 }
 
 /* N sums, four neighbours of which begin at column_of(e), to words of bytes; what is in
- * doubt once more, as the definition says. */
-template <class Way, int N, class Column>
+ * doubt once more, as the definition says. addend_of(w): theirs, loaded again for that:
+ * kept, they would take registers of the sums'. */
+template <class Way, int N, class Column, class Addend>
 static __device__ inline void
 quantized_words(const quantized_product_job &job, const float (&v)[N],
-                const Column &column_of, const uint32_t (&addend)[N / 4],
-                uint32_t exponent, uint32_t (&words)[N / 4][1])
+                const Column &column_of, const Addend &addend_of, uint32_t halves,
+                uint32_t (&words)[N / 4][1])
 {
     const uint32_t flip = job.addend_unsigned ? 0 : QUANTIZED_FLIP;
-    bool doubt[N / 4] = {}, any = false;
+    uint32_t addend[N / 4], least[N / 4], all = 0xffffffff;
+#pragma unroll
+    for (int w = 0; w < N / 4; w++)
+        addend[w] = addend_of(w);
 #pragma unroll
     for (int w = 0; w < N / 4; w++) {
         const int32_t column = column_of(w * 4);
         words[w][0] = quick_four<Way::Joined, Way::Between>(
             job.quick, v + w * 4, __ldg((const float4 *)(job.quick_scale + column)),
-            __ldg((const float4 *)(job.quick_bias + column)), addend[w] ^ flip, exponent,
-            doubt[w]);
-        any |= doubt[w];
+            __ldg((const float4 *)(job.quick_bias + column)), addend[w] ^ flip, halves,
+            least[w]);
+        all = __vminu2(all, least[w]);
     }
-    if (any)
+    if (quick_doubt(job.quick, all))
 #pragma unroll
         for (int w = 0; w < N / 4; w++)
-            if (doubt[w])
+            if (quick_doubt(job.quick, least[w]))
                 words[w][0] = quantized_four(
                     &job, make_float4(v[w * 4], v[w * 4 + 1], v[w * 4 + 2], v[w * 4 + 3]),
-                    column_of(w * 4), addend[w]);
+                    column_of(w * 4), addend_of(w));
     if (job.real < job.n)
 #pragma unroll
         for (int w = 0; w < N / 4; w++)
@@ -179,11 +183,11 @@ quantized_words(const quantized_product_job &job, const float (&v)[N],
 }
 
 /* To halves: nothing is rounded to bytes or added. */
-template <class Way, int N, class Column>
-static __device__ inline void
-quantized_words(const quantized_product_job &job, const float (&sums)[N],
-                const Column &column_of, const uint32_t (&)[N / 4], uint32_t,
-                uint32_t (&words)[N / 4][2])
+template <class Way, int N, class Column, class Addend>
+static __device__ inline void quantized_words(const quantized_product_job &job,
+                                              const float (&sums)[N],
+                                              const Column &column_of, const Addend &,
+                                              uint32_t, uint32_t (&words)[N / 4][2])
 {
     float v[N];
 #pragma unroll
@@ -218,28 +222,18 @@ struct quantized_panels {
     const product_memory<C> &memory;
     const int group;
     const int thread; /* of the warpgroup */
-    const product_fours<C> fours;
-    uint32_t exponent; /* QUICK_BYTE */
+    uint32_t halves;  /* QUICK_HALVES */
 
     __device__ inline quantized_panels(const quantized_product_job &job,
                                        const product_memory<C> &memory, int group)
-        : job(job), memory(memory), group(group), thread(threadIdx.x % 128),
-          fours(memory, group)
+        : job(job), memory(memory), group(group), thread(threadIdx.x % 128)
     {
-        exponent = QUICK_BYTE;
-        asm volatile("" : "+r"(exponent)); /* kept, too */
+        /* Loaded, as it were: a constant is no operand beside another. */
+        halves = __shfl_sync(0xffffffff, QUICK_HALVES, 0);
     }
 
     __device__ inline void fetch(int32_t) const
     {
-    }
-
-    /* The addend lies where the results will. */
-    __device__ inline void load_addend(int i, uint32_t (&words)[4]) const
-    {
-#pragma unroll
-        for (int w = 0; w < 4; w++)
-            words[w] = load_word(fours.place(i, w));
     }
 
     template <class Way>
@@ -275,18 +269,21 @@ struct quantized_panels {
 
     template <class Way, class Send>
     __device__ inline void store_chunks(const int32_t (&sum)[C::Parts][C::Columns / 8][4],
-                                        int32_t column, const Send &send) const
+                                        int32_t column, const product_fours<C> &fours,
+                                        const Send &send) const
     {
 #pragma unroll 1
         for (int i = 0; i < C::Parts * CHUNKS; i++) {
             const int32_t c = column + i % CHUNKS * PRODUCT_CHUNK;
             const auto column_of = [&](int e) { return c + e / 4 % 2 * PRODUCT_LANES; };
+            /* It lies where the results will. */
+            const auto addend_of = [&](int w) {
+                return Way::Joined ? load_word(fours.place(i, w)) : 0;
+            };
             float v[16];
-            uint32_t words[4][WORDS], addend[4] = {};
+            uint32_t words[4][WORDS];
             begin_chunk<Way>(sum, i, c, v);
-            if (Way::Joined)
-                load_addend(i, addend);
-            quantized_words<Way>(job, v, column_of, addend, exponent, words);
+            quantized_words<Way>(job, v, column_of, addend_of, halves, words);
 #pragma unroll
             for (int w = 0; w < 4; w++)
                 store_words(fours.place(i, w), words[w]);
@@ -297,15 +294,20 @@ struct quantized_panels {
 
     template <class Send>
     __device__ inline void run(const int32_t (&sum)[C::Parts][C::Columns / 8][4],
-                               int32_t column, uint32_t parity, const Send &send) const
+                               int32_t column, uint32_t n, const Send &send) const
     {
+        const int buffer = n % C::Buffers;
+        if (C::Buffers > 1 && n > 0)
+            product_sent(memory, group, buffer ^ 1);
         if (job.addend)
-            barrier_wait(memory.addend(group), parity);
+            barrier_wait(memory.addend(group, buffer), n / C::Buffers % 2);
         named_sync(PRODUCT_STORE + group, 128); /* the last tile has left the panels */
         quantized_way_of<C::Size == 1>(job, [&](auto way) {
-            store_chunks<decltype(way)>(sum, column + thread % 4 * 4, send);
+            store_chunks<decltype(way)>(sum, column + thread % 4 * 4,
+                                        product_fours<C>(memory, group, buffer), send);
         });
-        product_sent(memory, group);
+        if (C::Buffers == 1)
+            product_sent(memory, group);
     }
 
     /* Sixteen sums as floats and the addend's words, to memory. */
@@ -331,7 +333,8 @@ struct quantized_panels {
             addend[3] = x.w;
         }
         quantized_words<Way>(
-            job, v, [&](int e) { return column + e; }, addend, QUICK_BYTE, words);
+            job, v, [&](int e) { return column + e; }, [&](int w) { return addend[w]; },
+            QUICK_HALVES, words);
         product_put<typename C::Result>(job, words, row, column);
     }
 
@@ -356,6 +359,7 @@ struct quantized_bytes {
     typedef quantized_product_job Job;
     static const int Row = Row_;
     static const bool Bias = false;
+    static const int Buffers = 2;
     template <class C>
     using store = quantized_panels<C>;
 

@@ -4,7 +4,7 @@
  * integers. All that happens to a sum is one multiplication and addition into units of
  * the byte's steps; what rounds otherwise on the way is less than an error that is known
  * beforehand. A value nearer than that to the middle of two steps is in doubt, and is
- * computed as the definition says: about one in ten thousand.
+ * computed as the definition says: some in ten thousand.
  *
  * Steps are counted from the lowest byte that the activation leaves, as parts of the
  * range, so that what saturates is cut to [0, 1] by the multiplication itself.
@@ -14,11 +14,14 @@
 
 #include "plugins/common/quantized/round.cuh"
 
-#define QUICK_WHOLE 0x1.8p23f    /* a sum with it has no bits behind the point */
-#define QUICK_BYTE 0x4b000000u   /* 2^23, whose lowest byte counts ones */
+#define QUICK_WHOLE 0x1.8p23f       /* a sum with it has no bits behind the point */
+#define QUICK_BYTE 1280             /* steps to byte 0, of a whole half's low byte */
+#define QUICK_UNITS 8192            /* of a step, that floats from 1024 to 2048 count */
+#define QUICK_FRACTIONS 0x1fff1fffu /* of two such floats' lower halves */
+#define QUICK_HALVES 0x64646464u /* of two halves of 1024, whose low bytes count ones */
 #define QUICK_MOST_ERROR 0.0625f /* of a step; beyond, all is in doubt */
 
-/* A rounding to bytes. */
+/* A rounding to bytes, on the way. */
 struct quick_level {
     float range; /* steps from the lowest byte to the highest */
     float byte;  /* QUICK_WHOLE and the lowest byte, by its low bits */
@@ -26,7 +29,12 @@ struct quick_level {
 };
 
 struct quantized_quick {
-    quick_level out;
+    float range; /* steps from the lowest byte to the highest */
+    /* With which a part of it is the byte and a fraction: QUICK_BYTE, the lowest byte,
+     * half a step, and what errors may take off; and units below which a fraction is in
+     * doubt. */
+    float start;
+    uint32_t doubt;
     /* The addend's part of the range for each step of its own, that of a step of
      * `between`, and what both leave of 0. */
     float addend, carried, base;
@@ -57,19 +65,22 @@ static __device__ inline double quick_bound(float y, float scale, double least,
     return steps < least ? least : steps > most ? most : steps;
 }
 
-static __device__ inline quick_bounds
-quick_level_set(quick_level *level, int32_t zero, int32_t is_unsigned, float scale,
-                const quantized_activation *activate)
+/* Steps of the lowest and the highest byte. */
+static __device__ inline quick_bounds quick_bytes(int32_t zero, int32_t is_unsigned)
 {
-    const double least = (is_unsigned ? 0 : -128) - zero, most = least + 255;
-    quick_bounds b = {least, most};
-    if (activate) {
-        b.low = quick_bound(activate->low, scale, least, most);
-        b.high = quick_bound(activate->high, scale, least, most);
-    }
-    level->range = (float)(b.high - b.low);
-    level->byte = QUICK_WHOLE + (float)(b.low + zero);
-    return b;
+    const double least = (is_unsigned ? 0 : -128) - zero;
+    return {least, least + 255};
+}
+
+/* The last rounding adds up to half a unit to `error`. A value that errors may carry past
+ * the middle of two steps then has a fraction of fewer units than `doubt`. */
+static __device__ inline void quick_start(quantized_quick *q, const quick_bounds &b,
+                                          int32_t zero, float error)
+{
+    const double units = (double)error * QUICK_UNITS + 0.5, off = floor(units);
+    q->range = (float)(b.high - b.low);
+    q->start = (float)(QUICK_BYTE + b.low + zero + 0.5 + off / QUICK_UNITS);
+    q->doubt = (uint32_t)(floor(off + units) + 1);
 }
 
 /* `rounded`: what all roundings on the way are of, in steps, each to 2^-24 of it. */
@@ -84,23 +95,30 @@ static __device__ inline double quick_most(const quick_bounds &b)
     return fmax(fabs(b.low), fabs(b.high)) + 1;
 }
 
-/* A thread's columns of one level; returns the greatest error. `addend`: what an addend
- * may add, in steps; `base`: what it leaves of 0. Rounded are the definition's product,
- * sum and quotient, and of an addend product and sum; here scale, bias and part, and of
- * an addend its own and the sum with the bias. */
-static __device__ inline float quick_columns(const quick_job &j, const quick_level &level,
-                                             const quick_bounds &b, double step,
-                                             double addend, double base)
+/* What an addend may add, in steps; what its byte does, less its lowest; what 1024 of its
+ * steps are; what the lowest leaves of 0. */
+struct quick_addend {
+    double most, byte, halves, base;
+};
+
+/* A thread's columns of one level; returns the greatest error. Rounded are the
+ * definition's product, sum and quotient, and of an addend product and sum; here scale,
+ * bias and part, and of an addend its step and the sum with the bias. */
+static __device__ inline float quick_columns(const quick_job &j, const quick_bounds &b,
+                                             double step, const quick_addend &a)
 {
-    const double most = quick_most(b), from = fabs(b.low) + fabs(base);
-    const double fixed = addend > 0 ? 5 * most + 6 * addend + 2 * from : 4 * most + from;
+    const double range = b.high - b.low;
+    const double most = quick_most(b), low = fabs(b.low);
+    const double fixed =
+        a.most > 0 ? 5 * most + 2 * low + 5 * a.most + a.byte + a.halves + fabs(a.base)
+                   : 4 * most + low;
     float worst = 0;
     for (int32_t k = (int32_t)threadIdx.x; k < j.columns; k += (int32_t)blockDim.x) {
         const double bias = j.bias_in[k] / step;
-        const float error = quick_error(fixed + 4 * fabs(bias) + level.range / 2);
-        const float scale = (float)(j.factor[k] / (step * level.range));
+        const float error = quick_error(fixed + 4 * fabs(bias) + range / 2);
+        const float scale = (float)(j.factor[k] / (step * range));
         j.scale[k] = scale;
-        j.bias[k] = (float)((bias + base - b.low) / level.range);
+        j.bias[k] = (float)((bias + a.base - a.halves - b.low) / range);
         worst = fmaxf(worst, isfinite(scale) ? error : 1);
     }
     return worst;
@@ -114,34 +132,43 @@ static __global__ void quick_kernel(quick_job j)
     const double out = *j.out, addend = j.addend ? *j.addend : 0;
     const double between = j.between ? *j.between : 0;
     const double lowest_addend = (j.addend_unsigned ? 0 : -128) - j.zero_addend;
-    const double most_addend = (fabs(lowest_addend) + 255) * addend / out;
-    const quick_bounds b =
-        quick_level_set(&q.out, j.zero_out, j.to_unsigned, (float)out, &j.activate);
-    const quick_bounds inner =
-        quick_level_set(&q.between, j.zero_between, j.between_unsigned, 1, NULL);
-    const bool fit = out > 0 && q.out.range >= 1 && j.activate.slope == 1 &&
+    const quick_bounds bytes = quick_bytes(j.zero_out, j.to_unsigned);
+    const quick_bounds b = {
+        quick_bound(j.activate.low, (float)out, bytes.low, bytes.high),
+        quick_bound(j.activate.high, (float)out, bytes.low, bytes.high)};
+    const quick_bounds inner = quick_bytes(j.zero_between, j.between_unsigned);
+    const double range = b.high - b.low;
+    const bool fit = out > 0 && range >= 1 && j.activate.slope == 1 &&
                      (!j.addend || addend > 0) && (!j.between || between > 0);
+    /* What the addend's bytes as halves are more; by its steps as they are rounded. */
+    q.addend = (float)(addend / (out * range));
+    const quick_addend none = {};
+    const quick_addend a = {fmax(fabs(lowest_addend), fabs(lowest_addend + 255)) *
+                                addend / out,
+                            255 * addend / out, 1024 * (double)q.addend * range,
+                            lowest_addend * addend / out};
     if (threadIdx.x == 0)
         worst = 0;
     __syncthreads();
-    const float error = j.between ? quick_columns(j, q.between, inner, between, 0, 0)
-                                  : quick_columns(j, q.out, b, out, most_addend,
-                                                  lowest_addend * addend / out);
+    float error =
+        j.between ? quick_columns(j, inner, between, none) : quick_columns(j, b, out, a);
     atomicMax(&worst, __float_as_int(fit ? error : 1));
     __syncthreads();
-    q.addend = (float)(addend / (out * q.out.range));
-    q.out.sure = 0.5f - __int_as_float(worst);
+    error = __int_as_float(worst);
     if (j.between) {
-        q.between.sure = q.out.sure;
-        q.carried = (float)(between / (out * q.out.range));
-        q.base = (float)(((inner.low * between + lowest_addend * addend) / out - b.low) /
-                         q.out.range);
-        q.out.sure = 0.5f - quick_error(4 * quick_most(b) + 5 * most_addend +
-                                        5 * 256 * between / out + q.out.range / 2);
+        const double base = inner.low * between / out + a.base - b.low;
+        q.between.range = 255;
+        q.between.byte = QUICK_WHOLE;
+        q.between.sure = 0.5f - error;
+        q.carried = (float)(between / (out * range));
+        q.base = (float)((base - a.halves) / range);
+        error = fmaxf(error, quick_error(4 * quick_most(b) + 5 * (a.most + a.byte) +
+                                         a.halves + 5 * 256 * between / out + range / 2));
     }
-    if (!(q.out.sure > 0)) { /* all is in doubt, whatever numbers there are */
+    quick_start(&q, b, j.zero_out, error);
+    if (!(error < QUICK_MOST_ERROR)) { /* all is in doubt, whatever numbers there are */
         q = {};
-        q.out.sure = -1;
+        q.doubt = QUICK_UNITS;
     }
     if (threadIdx.x == 0)
         *j.quick = q;
@@ -156,49 +183,74 @@ static __device__ inline float multiply_add_cut(float a, float b, float c)
     return d;
 }
 
-/* Byte e of a word, as if unsigned, where the word's sign bits are flipped. `exponent`:
- * QUICK_BYTE, in a register. */
-static __device__ inline float quick_byte(uint32_t word, int e, uint32_t exponent)
+/* Bytes 2p and 2p + 1 of a word, each with 1024, where the word's sign bits are flipped.
+ * `halves`: QUICK_HALVES, in a register. */
+static __device__ inline float2 quick_bytes_of(uint32_t word, int p, uint32_t halves)
 {
-    return __fadd_rn(__uint_as_float(__byte_perm(word, exponent, 0x7650 + e)),
-                     -__uint_as_float(QUICK_BYTE));
+    const uint32_t two = __byte_perm(word, halves, p ? 0x4342 : 0x4140);
+    return __half22float2(*(const __half2 *)&two);
 }
 
-/* The whole steps of a part of the range, and QUICK_WHOLE with the byte. */
-static __device__ inline float quick_steps(const quick_level &level, float part,
-                                           float *byte, bool &doubt)
+/* Two values from 1024 to 2048 as halves, cut to whole numbers. */
+static __device__ inline uint32_t quick_whole(float x, float y)
 {
-    *byte = fmaf(part, level.range, level.byte);
-    const float steps = __fadd_rn(*byte, -level.byte);
+    uint32_t two;
+    asm("cvt.rz.f16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(y), "f"(x));
+    return two;
+}
+
+/* Their fractions. */
+static __device__ inline uint32_t quick_fractions(float x, float y)
+{
+    return __byte_perm(__float_as_uint(x), __float_as_uint(y), 0x5410) & QUICK_FRACTIONS;
+}
+
+/* Whether one of the fractions is in doubt. */
+static __device__ inline bool quick_doubt(const quantized_quick &q, uint32_t least)
+{
+    return min(least & 0xffff, least >> 16) < q.doubt;
+}
+
+/* The whole steps of a part of a level's range. */
+static __device__ inline float quick_steps(const quick_level &level, float part,
+                                           bool &doubt)
+{
+    const float byte = fmaf(part, level.range, level.byte);
+    const float steps = __fadd_rn(byte, -level.byte);
     doubt |= fabsf(fmaf(part, level.range, -steps)) > level.sure;
     return steps;
 }
 
-/* Four sums of neighbouring columns to a word; `addend`: theirs, sign bits flipped. */
+/* Four sums of neighbouring columns to a word, and the least of their fractions;
+ * `addend`: theirs, sign bits flipped. */
 template <bool Joined, bool Between>
 static __device__ inline uint32_t
 quick_four(const quantized_quick &q, const float *v, const float4 &scale,
-           const float4 &bias, uint32_t addend, uint32_t exponent, bool &doubt)
+           const float4 &bias, uint32_t addend, uint32_t halves, uint32_t &least)
 {
     const float f[4] = {scale.x, scale.y, scale.z, scale.w};
     const float b[4] = {bias.x, bias.y, bias.z, bias.w};
-    float byte[4];
+    const float2 low = quick_bytes_of(addend, 0, halves);
+    const float2 high = quick_bytes_of(addend, 1, halves);
+    const float a[4] = {low.x, low.y, high.x, high.y};
+    bool doubt = false;
+    float z[4];
 #pragma unroll
     for (int e = 0; e < 4; e++) {
         float x = v[e], factor = f[e], from = b[e];
         if (Between) {
-            x = quick_steps(q.between, multiply_add_cut(x, factor, from), &byte[e],
-                            doubt);
+            x = quick_steps(q.between, multiply_add_cut(x, factor, from), doubt);
             factor = q.carried;
             from = q.base;
         }
         if (Joined)
-            from = fmaf(quick_byte(addend, e, exponent), q.addend, from);
-        quick_steps(q.out, multiply_add_cut(x, factor, from), &byte[e], doubt);
+            from = fmaf(a[e], q.addend, from);
+        z[e] = fmaf(multiply_add_cut(x, factor, from), q.range, q.start);
     }
-    return __byte_perm(
-        __byte_perm(__float_as_uint(byte[0]), __float_as_uint(byte[1]), 0x0040),
-        __byte_perm(__float_as_uint(byte[2]), __float_as_uint(byte[3]), 0x0040), 0x5410);
+    least = __vminu2(quick_fractions(z[0], z[1]), quick_fractions(z[2], z[3]));
+    if (Between && doubt)
+        least = 0;
+    return __byte_perm(quick_whole(z[0], z[1]), quick_whole(z[2], z[3]), 0x6420);
 }
 
 #endif /* PLUGINS_COMMON_QUANTIZED_QUICK_CUH */

@@ -253,7 +253,7 @@ static __device__ inline void patch_consume(const patch_job &job,
             stage.advance(job.stages);
         }
         const patch_place p = patch_place_of(job, unit);
-        store.run(sum, column, mine / C::Groups % 2, [&](int) {
+        store.run(sum, column, mine / C::Groups, [&](int) {
             for (int x = 0; x < C::Columns / C::Panel; x++)
                 if (column + x * C::Panel < job.n)
                     store_box(&job.d, memory.panel(group, x), column + x * C::Panel,
