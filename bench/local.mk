@@ -65,8 +65,9 @@ EXTRA_DIST += \
 EXTRA_DIST += scripts/make_nets.py bench/nets/README.md \
 	bench/nets/densenet121.ini bench/nets/densenet121_running.ini \
 	bench/nets/efficientnet_b0.ini bench/nets/googlenet.ini \
-	bench/nets/inception_v3.ini bench/nets/mobilenet_v2.ini bench/nets/resnet152.ini bench/nets/resnet18.ini \
-	bench/nets/resnet50.ini bench/nets/ssd_fpn.ini bench/nets/unet.ini \
+	bench/nets/inception_v3.ini bench/nets/mobilenet_v2.ini \
+	bench/nets/resnet152.ini bench/nets/resnet18.ini bench/nets/resnet50.ini \
+	bench/nets/ssd_fpn.ini bench/nets/unet.ini \
 	bench/nets/unetpp.ini
 
 bench_batcher_SOURCES = bench/batcher.c bench/batcher_load.c bench/batcher_load.h
