@@ -126,16 +126,18 @@ static int enqueue_lead(struct timer *m, strata_error *err)
 static void *capture(struct timer *m, struct trial *t, int runs)
 {
     const struct device_ops *ops = m->handle->device->ops;
+    strata_error why; /* without a graph it goes on */
     void *graph = NULL;
+    error_clear(&why);
     if (!ops->capture_begin || !ops->lead ||
         (t && t->query->candidate &&
          t->query->candidate->impl->impl.flags & STRATA_NO_CAPTURE) ||
-        ops->capture_begin(m->handle->stream, NULL) != STRATA_OK)
+        ops->capture_begin(m->handle->stream, &why) != STRATA_OK)
         return NULL;
-    int status = enqueue_lead(m, NULL);
+    int status = enqueue_lead(m, &why);
     if (status == STRATA_OK && t)
-        status = trial_enqueue(t, runs, NULL);
-    if (ops->capture_end(m->handle->stream, &graph, NULL) != STRATA_OK)
+        status = trial_enqueue(t, runs, &why);
+    if (ops->capture_end(m->handle->stream, &graph, &why) != STRATA_OK)
         return NULL;
     if (status != STRATA_OK && graph)
         ops->graph_destroy(m->handle->device, graph);
