@@ -13,8 +13,8 @@ Times are milliseconds between CUDA events of runs one behind the other, the med
 
     strata    the plan of least measured time, by its graph
     own       the same without cuDNN and cuBLASLt in the plugin folder
-    compile   the same layers (ini_torch.py) by torch.compile, captured as a graph; FP16 in
-              channels-last, FP32 and TF32 in the better of that and NCHW
+    compile   the same layers (ini_torch.py) by torch.compile in channels-last, captured
+              as a graph
 
 A precision is fp16 (tensor cores), fp32 (none, no TF32) or tf32 (FP32 whose products may
 be TF32 in either). A goal is in milliseconds, or so many times as fast as compile.
@@ -27,6 +27,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -85,11 +86,18 @@ class Runner:
         self.log = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log,
-            text=True, env={**os.environ, **(environment or {})})
+            text=True, env={**os.environ, **(environment or {})}, start_new_session=True)
+
+    def kill(self):
+        """With what it started, which may hold its end of the pipe."""
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
 
     def answer(self, clock):
         """The next line as JSON; the process ends when time does."""
-        timer = threading.Timer(clock.left(), self.process.kill)
+        timer = threading.Timer(max(clock.left(), 0.5), self.kill)
         timer.start()
         try:
             for line in self.process.stdout:
@@ -109,13 +117,10 @@ class Runner:
         return self.log.read()
 
     def close(self):
-        self.process.stdin.close()
-        try:
-            self.process.wait(5)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-        self.process.stdout.close()
-        self.log.close()
+        self.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self.log):
+            stream.close()
 
 
 def strata(options, row, plugins, layers):
@@ -141,43 +146,37 @@ def own_folder(plugins, folder):
 
 
 def compiled(options, row):
-    """A function for each memory format, replaying a graph of the network; compiled with
-    no choice of algorithms, which is made when it is captured."""
+    """The network and its input; compiled with no choice of algorithms, which is made when
+    it is captured and nobody else computes."""
     import torch
     import ini_torch
 
     net, precision, batch = row
     dtype = torch.float16 if precision == "fp16" else torch.float32
-    formats = [torch.channels_last]
-    if precision != "fp16":
-        formats.append(torch.contiguous_format)
     allowed = precision == "tf32"
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allowed
-    runs = []
-    for memory in formats:
-        model = ini_torch.load(f"{options.nets}/{net}.ini", "cuda", dtype, memory)
-        x = torch.randn(batch, *model.shape, device="cuda", dtype=dtype)
-        torch._dynamo.reset()
-        fast = torch.compile(model, mode=options.compile, dynamic=False)
-        x = x.contiguous(memory_format=memory)
-        with torch.inference_mode():
-            fast(x)
-        torch.cuda.synchronize()
-        runs.append((fast, x))
-    return runs
+    model = ini_torch.load(f"{options.nets}/{net}.ini", "cuda", dtype,
+                           torch.channels_last)
+    x = torch.randn(batch, *model.shape, device="cuda", dtype=dtype)
+    x = x.contiguous(memory_format=torch.channels_last)
+    fast = torch.compile(model, mode=options.compile, dynamic=False)
+    with torch.inference_mode():
+        fast(x)
+    torch.cuda.synchronize()
+    return fast, x
 
 
 def serve(options, row):
     """The inside of a process that compiles, says so, and takes turns."""
     import torch
 
-    runs = compiled(options, row)
+    network = compiled(options, row)
     print(json.dumps({"ready": True}), flush=True)
-    replays = []
+    replay = None
     for _ in sys.stdin:
         torch.backends.cudnn.benchmark = True
-        replays = replays or [captured(fast, x) for fast, x in runs]
-        print(json.dumps({"device_ms": min(map(milliseconds, replays))}), flush=True)
+        replay = replay or captured(*network)
+        print(json.dumps({"device_ms": milliseconds(replay)}), flush=True)
 
 
 def torch_runner(options, row):
@@ -240,9 +239,11 @@ def measure(options, row, own, torch_process, clock):
 
 
 def measure_all(options, rows, known):
-    clock = Clock(options.seconds)
     rows = [row for row in rows if row not in known]
-    runners = start_torch(options, rows, clock) if "compile" in options.ways else {}
+    runners = {}
+    if "compile" in options.ways:
+        runners = start_torch(options, rows, Clock(options.compile_seconds))
+    clock = Clock(options.seconds)
     with tempfile.TemporaryDirectory() as folder:
         own = own_folder(options.plugins, folder) if options.plugins else None
         for row in rows:
@@ -324,6 +325,8 @@ def main():
                         help="torch.compile's mode")
     parser.add_argument("--costs", default="networks.costs", help="file of measured costs")
     parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--compile-seconds", type=float, default=300,
+                        help="what compiles longer is left out")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--layers", help="file for the tables of layers")
     parser.add_argument("--json", help="file of rows, read and written")
@@ -337,7 +340,7 @@ def main():
         return 0
     rows = parse_rows(options.rows)
     if options.compile_only:
-        runners = start_torch(options, rows, Clock(options.seconds))
+        runners = start_torch(options, rows, Clock(options.compile_seconds))
         for runner in runners.values():
             runner.close()
         print(f"# {len(runners)} of {len(rows)} compiled")
