@@ -7,15 +7,14 @@
  * have.
  *
  * Where a device says how large its cache is, a run is timed as it will find it. A
- * network that fits in finds everything there, as it was left by the run before: runs are
- * timed one behind the other. In a larger one, weights and outputs were driven out since,
- * and only the inputs have just been written: between runs the cache is filled with other
- * data, and then the inputs are written anew.
+ * network that fits in finds everything there, as it was left by the run before. In a
+ * larger one, weights and outputs were driven out since, and only the inputs have just
+ * been written: between runs the cache is filled with other data, and then the inputs are
+ * written anew.
  *
  * Kernels may begin while the one before them ends, and a graph launches them faster than
- * the host does. So where the device has a lead, a short kernel, and graphs, what is
- * timed is a graph of a lead and runs, less what a graph of a lead alone takes: what runs
- * add to a network.
+ * the host does. So where the device has a lead, a short kernel, and graphs, what counts
+ * is what a run adds to a graph of a lead.
  */
 #include "planner/cost/cost.h"
 
@@ -35,7 +34,7 @@
 struct timer {
     const struct planner *planner;
     strata_handle *handle;
-    strata_event *events[2 * MOST_REPEATS];
+    strata_event *events[3 * MOST_REPEATS];
     char *scratch; /* three times the device's cache; NULL if it has none */
     size_t scratch_bytes;
     bool cold;  /* the network is larger than the cache */
@@ -121,9 +120,9 @@ static int enqueue_lead(struct timer *m, strata_error *err)
     return ops->lead ? ops->lead(m->handle->stream, err) : STRATA_OK;
 }
 
-/* A lead and runs of a trial (NULL: none) as a graph, NULL where there is none of them.
+/* A lead and a run of a trial (NULL: none) as a graph, NULL where there is none of them.
  */
-static void *capture(struct timer *m, struct trial *t, int runs)
+static void *capture(struct timer *m, struct trial *t)
 {
     const struct device_ops *ops = m->handle->device->ops;
     strata_error why; /* without a graph it goes on */
@@ -136,7 +135,7 @@ static void *capture(struct timer *m, struct trial *t, int runs)
         return NULL;
     int status = enqueue_lead(m, &why);
     if (status == STRATA_OK && t)
-        status = trial_enqueue(t, runs, &why);
+        status = trial_enqueue(t, 1, &why);
     if (ops->capture_end(m->handle->stream, &graph, &why) != STRATA_OK)
         return NULL;
     if (status != STRATA_OK && graph)
@@ -171,7 +170,7 @@ static int time_leads(struct timer *m, strata_error *err)
 {
     if (!m->handle->device->ops->lead)
         return STRATA_OK;
-    m->lead = capture(m, NULL, 0);
+    m->lead = capture(m, NULL);
     int status = time_lead(m, false, err);
     return status == STRATA_OK && m->lead ? time_lead(m, true, err) : status;
 }
@@ -192,16 +191,11 @@ static int enqueue_cold(struct timer *m, struct trial *t, int repeats, strata_er
     strata_stream *s = m->handle->stream;
     int status = STRATA_OK;
     for (int i = 0; i < repeats && status == STRATA_OK; i++) {
-        status = move_inputs(m, t, false, err);
-        if (status == STRATA_OK)
-            status = evict(m, err);
-        if (status == STRATA_OK)
-            status = move_inputs(m, t, true, err);
-        if (status == STRATA_OK)
-            status = ops->event_record(m->events[2 * i], s, err);
-        if (status == STRATA_OK)
-            status = enqueue_runs(m, t, 1, err);
-        if (status == STRATA_OK)
+        if ((status = move_inputs(m, t, false, err)) == STRATA_OK &&
+            (status = evict(m, err)) == STRATA_OK &&
+            (status = move_inputs(m, t, true, err)) == STRATA_OK &&
+            (status = ops->event_record(m->events[2 * i], s, err)) == STRATA_OK &&
+            (status = enqueue_runs(m, t, 1, err)) == STRATA_OK)
             status = ops->event_record(m->events[2 * i + 1], s, err);
     }
     return status;
@@ -223,6 +217,46 @@ static int enqueue_warm(struct timer *m, struct trial *t, int repeats, bool brie
     if (status == STRATA_OK)
         status = enqueue_runs(m, t, repeats, err);
     return status == STRATA_OK ? ops->event_record(m->events[1], s, err) : status;
+}
+
+/* A graph of a lead and one of a lead and a run, in turns, all in the cache. */
+static int enqueue_pairs(struct timer *m, struct trial *t, int repeats, strata_error *err)
+{
+    const struct device_ops *ops = m->handle->device->ops;
+    strata_stream *s = m->handle->stream;
+    int status = evict(m, err);
+    if (status == STRATA_OK)
+        status = ops->graph_launch(s, t->graph, err); /* untimed: fills the cache */
+    for (int i = 0; i < repeats && status == STRATA_OK; i++) {
+        strata_event **e = &m->events[3 * i];
+        if ((status = ops->event_record(e[0], s, err)) == STRATA_OK &&
+            (status = ops->graph_launch(s, m->lead, err)) == STRATA_OK &&
+            (status = ops->event_record(e[1], s, err)) == STRATA_OK &&
+            (status = ops->graph_launch(s, t->graph, err)) == STRATA_OK)
+            status = ops->event_record(e[2], s, err);
+    }
+    return status == STRATA_OK ? ops->stream_synchronize(s, err) : status;
+}
+
+/* ns that a run adds to a lead, the median of some pairs. */
+static int time_pairs(struct timer *m, struct trial *t, double *ns, strata_error *err)
+{
+    const struct device_ops *ops = m->handle->device->ops;
+    const int repeats = t->repeats < 3 ? 3 : t->repeats;
+    double more[MOST_REPEATS], lead = 0, both = 0;
+    int status = enqueue_pairs(m, t, repeats, err);
+    for (int i = 0; i < repeats && status == STRATA_OK; i++) {
+        strata_event **e = &m->events[3 * i];
+        if ((status = ops->event_elapsed(&lead, e[0], e[1], err)) == STRATA_OK)
+            status = ops->event_elapsed(&both, e[1], e[2], err);
+        more[i] = both - lead;
+    }
+    *ns = 0;
+    if (status != STRATA_OK)
+        return status;
+    qsort(more, (size_t)repeats, sizeof *more, ascending);
+    *ns = more[repeats / 2] > 0 ? more[repeats / 2] * 1e6 : 0;
+    return status;
 }
 
 /* ns of one run. */
@@ -269,7 +303,7 @@ static int warm_up(struct timer *m, struct trial *t, strata_error *err)
     double repeats = t->warm > 0 ? ENOUGH_NS / t->warm : MOST_REPEATS;
     t->repeats = repeats < 1 ? 1 : repeats > MOST_REPEATS ? MOST_REPEATS : (int)repeats;
     if (status == STRATA_OK && m->lead)
-        t->graph = capture(m, t, m->cold ? 1 : t->repeats);
+        t->graph = capture(m, t);
     return status;
 }
 
@@ -303,8 +337,9 @@ static int time_once(struct timer *m, struct trial *t, int round, strata_error *
 {
     strata_error why;
     error_clear(&why);
-    int status =
-        round == 0 ? warm_up(m, t, &why) : time_trial(m, t, &t->samples[t->n], &why);
+    int status = round == 0             ? warm_up(m, t, &why)
+                 : m->cold || !t->graph ? time_trial(m, t, &t->samples[t->n], &why)
+                                        : time_pairs(m, t, &t->samples[t->n], &why);
     t->n += status == STRATA_OK && round > 0;
     return excuse(t, status, &why, err);
 }
