@@ -64,7 +64,7 @@ EXTRA_DIST += \
 	bench/requirements.txt \
 	bench/layers_vs_torch.py \
 	bench/host_layers.py bench/layer_cases.py \
-	bench/resnet50_vs_torch.py \
+	bench/networks_vs_torch.py bench/ini_torch.py \
 	bench/torch_times.py \
 	bench/samples.h \
 	bench/wait_policy.py
@@ -72,9 +72,10 @@ EXTRA_DIST += \
 # Written by scripts/make_nets.py; tests/planner/nets.c checks them.
 EXTRA_DIST += scripts/make_nets.py bench/nets/README.md \
 	bench/nets/densenet121.ini bench/nets/densenet121_running.ini \
-	bench/nets/googlenet.ini bench/nets/inception_v3.ini \
-	bench/nets/mobilenet_v2.ini bench/nets/resnet152.ini bench/nets/resnet18.ini \
-	bench/nets/resnet50.ini bench/nets/ssd_fpn.ini bench/nets/unet.ini \
+	bench/nets/efficientnet_b0.ini bench/nets/googlenet.ini \
+	bench/nets/inception_v3.ini bench/nets/mobilenet_v2.ini \
+	bench/nets/resnet152.ini bench/nets/resnet18.ini bench/nets/resnet50.ini \
+	bench/nets/ssd_fpn.ini bench/nets/unet.ini \
 	bench/nets/unetpp.ini
 
 bench_batcher_SOURCES = bench/batcher.c bench/batcher_load.c bench/batcher_load.h

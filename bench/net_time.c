@@ -4,11 +4,13 @@
  * Set OMP_NUM_THREADS for the number of threads on the host.
  *
  *     net_time [-d DEVICE] [-b BATCH,...] [-p PRECISION,...] [-m default|tensor_op]
- *              [-l] [-c COST_FILE] [-D NAME=VALUE]... [-s SECTION.KEY=VALUE]...
+ *              [-l] [-t] [-c COST_FILE] [-D NAME=VALUE]... [-s SECTION.KEY=VALUE]...
  *              [-n RUNS] [-w WARMUP_RUNS] [-i RAW_INPUT] [-o RAW_OUTPUT] NETWORK.ini
  *
  * -b gives the network's variable `batch`, -p its build.precision; -l adds a table of the
- * layers on stderr; -c measures the costs that the file does not hold and adds them.
+ * layers on stderr; -c measures the costs that the file does not hold and adds them. With
+ * -t every line on stdin has device_ms measured again, as an object of its own, so that
+ * programs can take turns.
  * RAW_INPUT holds the bytes of the first input as bound (without it the inputs are
  * random); the bytes of the first output after the last run go to RAW_OUTPUT.
  *
@@ -40,7 +42,7 @@ struct arguments {
     const char *batches[MAX_CASES], *precisions[MAX_CASES];
     size_t n_define, n_set, n_batches, n_precisions;
     int runs, warmup, math;
-    int layers;
+    int layers, turns;
 };
 
 struct session {
@@ -59,7 +61,7 @@ struct times {
 static int usage(void)
 {
     fputs("usage: net_time [-d DEVICE] [-b BATCH,...] [-p PRECISION,...]\n"
-          "                [-m default|tensor_op] [-l] [-c COST_FILE]\n"
+          "                [-m default|tensor_op] [-l] [-t] [-c COST_FILE]\n"
           "                [-D NAME=VALUE]... [-s SECTION.KEY=VALUE]...\n"
           "                [-n RUNS] [-w WARMUP_RUNS]\n"
           "                [-i RAW_INPUT] [-o RAW_OUTPUT] NETWORK.ini\n",
@@ -107,7 +109,7 @@ static int parse(struct arguments *a, int argc, char **argv)
 {
     int c, bad = 0;
     *a = (struct arguments){.runs = 100, .warmup = 10};
-    while (!bad && (c = getopt(argc, argv, "d:b:p:m:lc:D:s:n:w:i:o:")) != -1)
+    while (!bad && (c = getopt(argc, argv, "d:b:p:m:ltc:D:s:n:w:i:o:")) != -1)
         switch (c) {
         case 'd':
             a->device = optarg;
@@ -123,6 +125,9 @@ static int parse(struct arguments *a, int argc, char **argv)
             break;
         case 'l':
             a->layers = 1;
+            break;
+        case 't':
+            a->turns = 1;
             break;
         case 'c':
             a->costs = optarg;
@@ -370,6 +375,23 @@ static int time_all(const struct session *s, const struct arguments *a, struct t
     return st;
 }
 
+/* The graph again, whenever a line comes. */
+static int take_turns(const struct session *s, const struct arguments *a,
+                      strata_error *err)
+{
+    char line[16];
+    double ms = 0;
+    double *samples = calloc((size_t)a->runs, sizeof *samples);
+    int st = samples ? strata_context_use_graph(s->context, 1, err) : STRATA_ENOMEM;
+    while (!st && fgets(line, sizeof line, stdin))
+        if (!(st = time_device(s, a, samples, &ms, err))) {
+            printf("{\"device_ms\": %.4f}\n", ms);
+            fflush(stdout);
+        }
+    free(samples);
+    return st;
+}
+
 static void count_reformats(const strata_engine *e, int *all, int *inner)
 {
     const struct execution *x = e->execution;
@@ -434,6 +456,8 @@ static int run_case(const struct arguments *a, const char *batch, const char *pr
         print_times(&s, a, batch, precision, &t, build_ms);
     if (!st && a->layers)
         st = net_layers_print(s.engine, s.context, &err);
+    if (!st && a->turns)
+        st = take_turns(&s, a, &err);
     if (st && err.length)
         fprintf(stderr, "%s\n", err.message);
     session_close(&s);

@@ -411,6 +411,45 @@ def mobilenet_v2(name):
     return net
 
 
+# ---- EfficientNet-B0 (Tan and Le, 2019) ------------------------------------------------
+
+def squeeze_excite(net, name, x, channels, squeezed):
+    """A factor for each channel, by two dense layers of the channels' means."""
+    y = net.global_pool(f"{name}.avgpool", x)
+    y = net.conv(f"{name}.fc1", y, squeezed, 1, act="silu")
+    y = net.conv(f"{name}.fc2", y, channels, 1, act="sigmoid")
+    return net.add("ElementWise", f"{name}.scale", [x, y], op="product")
+
+
+def mobile_block(net, name, x, channels, filters, kernel, stride, expand):
+    y, wide = x, channels * expand
+    if expand != 1:
+        y = net.conv(f"{name}.expand", y, wide, 1, act="silu")
+    y = net.conv(f"{name}.depthwise", y, wide, kernel, stride, groups=wide, act="silu")
+    y = squeeze_excite(net, f"{name}.se", y, wide, channels // 4)
+    y = net.conv(f"{name}.project", y, filters, 1, act=None)
+    return net.sum(f"{name}.add", [x, y]) if stride == 1 and channels == filters else y
+
+
+def efficientnet_b0(name):
+    net = Net(name, "EfficientNet-B0; stages and blocks numbered as in torchvision.",
+              "3 x 224 x 224", "prob")
+    net.title("stem")
+    x = net.conv("features.0", "image", 32, 3, 2, act="silu")
+    channels = 32
+    for stage, (expand, kernel, stride, filters, count) in enumerate((
+            (1, 3, 1, 16, 1), (6, 3, 2, 24, 2), (6, 5, 2, 40, 2), (6, 3, 2, 80, 3),
+            (6, 5, 1, 112, 3), (6, 5, 2, 192, 4), (6, 3, 1, 320, 1)), 1):
+        net.title(f"{count} x {filters} channels")
+        for i in range(count):
+            x = mobile_block(net, f"features.{stage}.{i}", x, channels, filters, kernel,
+                             stride if i == 0 else 1, expand)
+            channels = filters
+    x = net.conv("features.8", x, 1280, 1, act="silu")
+    net.classify(x, 1000, "avgpool", "classifier")
+    return net
+
+
 # ---- Detector: SSD heads (Liu et al., 2015) on FPN (Lin et al., 2016) -----------------
 
 ANCHORS, CLASSES = 6, 21
@@ -471,6 +510,7 @@ NETS = {
     "unet": unet,
     "unetpp": unetpp,
     "mobilenet_v2": mobilenet_v2,
+    "efficientnet_b0": efficientnet_b0,
     "ssd_fpn": ssd_fpn,
 }
 

@@ -7,11 +7,14 @@
  * have.
  *
  * Where a device says how large its cache is, a run is timed as it will find it. A
- * network that fits in finds everything there, as it was left by the run before: runs are
- * timed one behind the other. In a larger one, weights and outputs were driven out since,
- * and only the inputs have just been written: between runs the cache is filled with other
- * data, then the inputs are written anew, and a short kernel goes in front where the device
- * has one, as kernels may begin while the one before them ends.
+ * network that fits in finds everything there, as it was left by the run before. In a
+ * larger one, weights and outputs were driven out since, and only the inputs have just
+ * been written: between runs the cache is filled with other data, and then the inputs are
+ * written anew.
+ *
+ * Kernels may begin while the one before them ends, and a graph launches them faster than
+ * the host does. So where the device has a lead, a short kernel, and graphs, what counts
+ * is what a run adds to a graph of a lead.
  */
 #include "planner/cost/cost.h"
 
@@ -31,11 +34,13 @@
 struct timer {
     const struct planner *planner;
     strata_handle *handle;
-    strata_event *events[2 * MOST_REPEATS];
+    strata_event *events[3 * MOST_REPEATS];
     char *scratch; /* three times the device's cache; NULL if it has none */
     size_t scratch_bytes;
-    bool cold;      /* the network is larger than the cache */
-    double lead_ms; /* of the device's lead, alone between events; 0 without one */
+    bool cold;  /* the network is larger than the cache */
+    void *lead; /* a graph of the device's lead; NULL without one */
+    /* Of the lead alone between events, on the stream and as a graph; 0 without one. */
+    double lead_ms[2];
 };
 
 /* ---- the device's cache ------------------------------------------------------------ */
@@ -64,6 +69,8 @@ static void timer_close(struct timer *m)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(m->events); i++)
         strata_event_destroy(m->events[i]);
+    if (m->lead)
+        m->handle->device->ops->graph_destroy(m->handle->device, m->lead);
     allocator_put(&m->handle->allocator, m->scratch, m->scratch_bytes);
 }
 
@@ -113,8 +120,31 @@ static int enqueue_lead(struct timer *m, strata_error *err)
     return ops->lead ? ops->lead(m->handle->stream, err) : STRATA_OK;
 }
 
+/* A lead and a run of a trial (NULL: none) as a graph, NULL where there is none of them.
+ */
+static void *capture(struct timer *m, struct trial *t)
+{
+    const struct device_ops *ops = m->handle->device->ops;
+    strata_error why; /* without a graph it goes on */
+    void *graph = NULL;
+    error_clear(&why);
+    if (!ops->capture_begin || !ops->lead ||
+        (t && t->query->candidate &&
+         t->query->candidate->impl->impl.flags & STRATA_NO_CAPTURE) ||
+        ops->capture_begin(m->handle->stream, &why) != STRATA_OK)
+        return NULL;
+    int status = enqueue_lead(m, &why);
+    if (status == STRATA_OK && t)
+        status = trial_enqueue(t, 1, &why);
+    if (ops->capture_end(m->handle->stream, &graph, &why) != STRATA_OK)
+        return NULL;
+    if (status != STRATA_OK && graph)
+        ops->graph_destroy(m->handle->device, graph);
+    return status == STRATA_OK ? graph : NULL;
+}
+
 /* The lead's own time, the median of some, is no part of a run's. */
-static int time_lead(struct timer *m, strata_error *err)
+static int time_lead(struct timer *m, bool graph, strata_error *err)
 {
     const struct device_ops *ops = m->handle->device->ops;
     strata_stream *s = m->handle->stream;
@@ -123,7 +153,8 @@ static int time_lead(struct timer *m, strata_error *err)
     for (int i = 0; i < MOST_REPEATS && status == STRATA_OK; i++) {
         if ((status = evict(m, err)) == STRATA_OK &&
             (status = ops->event_record(m->events[2 * i], s, err)) == STRATA_OK &&
-            (status = enqueue_lead(m, err)) == STRATA_OK)
+            (status = graph ? ops->graph_launch(s, m->lead, err)
+                            : enqueue_lead(m, err)) == STRATA_OK)
             status = ops->event_record(m->events[2 * i + 1], s, err);
     }
     if (status == STRATA_OK)
@@ -131,8 +162,26 @@ static int time_lead(struct timer *m, strata_error *err)
     for (int i = 0; i < MOST_REPEATS && status == STRATA_OK; i++)
         status = ops->event_elapsed(&ms[i], m->events[2 * i], m->events[2 * i + 1], err);
     qsort(ms, MOST_REPEATS, sizeof *ms, ascending);
-    m->lead_ms = ms[MOST_REPEATS / 2];
+    m->lead_ms[graph] = ms[MOST_REPEATS / 2];
     return status;
+}
+
+static int time_leads(struct timer *m, strata_error *err)
+{
+    if (!m->handle->device->ops->lead)
+        return STRATA_OK;
+    m->lead = capture(m, NULL);
+    int status = time_lead(m, false, err);
+    return status == STRATA_OK && m->lead ? time_lead(m, true, err) : status;
+}
+
+/* What is timed: runs behind a lead. */
+static int enqueue_runs(struct timer *m, struct trial *t, int runs, strata_error *err)
+{
+    if (t->graph)
+        return m->handle->device->ops->graph_launch(m->handle->stream, t->graph, err);
+    int status = enqueue_lead(m, err);
+    return status == STRATA_OK ? trial_enqueue(t, runs, err) : status;
 }
 
 /* Runs, each with the cache as it will be in a larger network. */
@@ -142,26 +191,19 @@ static int enqueue_cold(struct timer *m, struct trial *t, int repeats, strata_er
     strata_stream *s = m->handle->stream;
     int status = STRATA_OK;
     for (int i = 0; i < repeats && status == STRATA_OK; i++) {
-        status = move_inputs(m, t, false, err);
-        if (status == STRATA_OK)
-            status = evict(m, err);
-        if (status == STRATA_OK)
-            status = move_inputs(m, t, true, err);
-        if (status == STRATA_OK)
-            status = ops->event_record(m->events[2 * i], s, err);
-        if (status == STRATA_OK)
-            status = enqueue_lead(m, err);
-        if (status == STRATA_OK)
-            status = trial_enqueue(t, 1, err);
-        if (status == STRATA_OK)
+        if ((status = move_inputs(m, t, false, err)) == STRATA_OK &&
+            (status = evict(m, err)) == STRATA_OK &&
+            (status = move_inputs(m, t, true, err)) == STRATA_OK &&
+            (status = ops->event_record(m->events[2 * i], s, err)) == STRATA_OK &&
+            (status = enqueue_runs(m, t, 1, err)) == STRATA_OK)
             status = ops->event_record(m->events[2 * i + 1], s, err);
     }
     return status;
 }
 
-/* Runs one behind the other. Short ones follow an untimed one: while that runs (on a
- * device with a cache, while it is evicted), the rest is put on the stream, so that no
- * gap lies between the events. */
+/* Runs one behind the other, the first behind a lead. Short ones follow an untimed one:
+ * while that runs (on a device with a cache, while it is evicted), the rest is put on the
+ * stream, so that no gap lies between the events. */
 static int enqueue_warm(struct timer *m, struct trial *t, int repeats, bool brief,
                         strata_error *err)
 {
@@ -173,8 +215,48 @@ static int enqueue_warm(struct timer *m, struct trial *t, int repeats, bool brie
     if (status == STRATA_OK)
         status = ops->event_record(m->events[0], s, err);
     if (status == STRATA_OK)
-        status = trial_enqueue(t, repeats, err);
+        status = enqueue_runs(m, t, repeats, err);
     return status == STRATA_OK ? ops->event_record(m->events[1], s, err) : status;
+}
+
+/* A graph of a lead and one of a lead and a run, in turns, all in the cache. */
+static int enqueue_pairs(struct timer *m, struct trial *t, int repeats, strata_error *err)
+{
+    const struct device_ops *ops = m->handle->device->ops;
+    strata_stream *s = m->handle->stream;
+    int status = evict(m, err);
+    if (status == STRATA_OK)
+        status = ops->graph_launch(s, t->graph, err); /* untimed: fills the cache */
+    for (int i = 0; i < repeats && status == STRATA_OK; i++) {
+        strata_event **e = &m->events[3 * i];
+        if ((status = ops->event_record(e[0], s, err)) == STRATA_OK &&
+            (status = ops->graph_launch(s, m->lead, err)) == STRATA_OK &&
+            (status = ops->event_record(e[1], s, err)) == STRATA_OK &&
+            (status = ops->graph_launch(s, t->graph, err)) == STRATA_OK)
+            status = ops->event_record(e[2], s, err);
+    }
+    return status == STRATA_OK ? ops->stream_synchronize(s, err) : status;
+}
+
+/* ns that a run adds to a lead, the median of some pairs. */
+static int time_pairs(struct timer *m, struct trial *t, double *ns, strata_error *err)
+{
+    const struct device_ops *ops = m->handle->device->ops;
+    const int repeats = t->repeats < 3 ? 3 : t->repeats;
+    double more[MOST_REPEATS], lead = 0, both = 0;
+    int status = enqueue_pairs(m, t, repeats, err);
+    for (int i = 0; i < repeats && status == STRATA_OK; i++) {
+        strata_event **e = &m->events[3 * i];
+        if ((status = ops->event_elapsed(&lead, e[0], e[1], err)) == STRATA_OK)
+            status = ops->event_elapsed(&both, e[1], e[2], err);
+        more[i] = both - lead;
+    }
+    *ns = 0;
+    if (status != STRATA_OK)
+        return status;
+    qsort(more, (size_t)repeats, sizeof *more, ascending);
+    *ns = more[repeats / 2] > 0 ? more[repeats / 2] * 1e6 : 0;
+    return status;
 }
 
 /* ns of one run. */
@@ -191,7 +273,7 @@ static int time_trial(struct timer *m, struct trial *t, double *ns, strata_error
         status = ops->stream_synchronize(m->handle->stream, err);
     for (int i = 0; i < pairs && status == STRATA_OK; i++) {
         status = ops->event_elapsed(&ms, m->events[2 * i], m->events[2 * i + 1], err);
-        sum += m->cold ? ms - m->lead_ms : ms;
+        sum += ms - m->lead_ms[t->graph != NULL];
     }
     *ns = sum > 0 ? sum * 1e6 / repeats : 0;
     return status;
@@ -220,6 +302,8 @@ static int warm_up(struct timer *m, struct trial *t, strata_error *err)
         status = time_trial(m, t, &t->warm, err);
     double repeats = t->warm > 0 ? ENOUGH_NS / t->warm : MOST_REPEATS;
     t->repeats = repeats < 1 ? 1 : repeats > MOST_REPEATS ? MOST_REPEATS : (int)repeats;
+    if (status == STRATA_OK && m->lead)
+        t->graph = capture(m, t);
     return status;
 }
 
@@ -253,8 +337,9 @@ static int time_once(struct timer *m, struct trial *t, int round, strata_error *
 {
     strata_error why;
     error_clear(&why);
-    int status =
-        round == 0 ? warm_up(m, t, &why) : time_trial(m, t, &t->samples[t->n], &why);
+    int status = round == 0             ? warm_up(m, t, &why)
+                 : m->cold || !t->graph ? time_trial(m, t, &t->samples[t->n], &why)
+                                        : time_pairs(m, t, &t->samples[t->n], &why);
     t->n += status == STRATA_OK && round > 0;
     return excuse(t, status, &why, err);
 }
@@ -347,8 +432,8 @@ static int measure(struct cost_source *s, const struct planner *planner,
     const int64_t limit = batch_bytes(handle);
     struct trial_pattern *pattern = zalloc(1, sizeof *pattern, "random data", err);
     int status = pattern ? timer_open(&timer, planner, handle, err) : STRATA_ENOMEM;
-    if (status == STRATA_OK && timer.cold && handle->device->ops->lead)
-        status = time_lead(&timer, err);
+    if (status == STRATA_OK && timer.scratch)
+        status = time_leads(&timer, err);
     if (pattern)
         trial_pattern_fill(pattern);
     for (size_t first = 0, last; first < n && status == STRATA_OK; first = last) {

@@ -85,6 +85,8 @@ void trial_close(struct trial *t)
 {
     struct allocator *memory = &t->handle->allocator;
     const struct cost_query *q = t->query;
+    if (t->graph)
+        t->handle->device->ops->graph_destroy(t->handle->device, t->graph);
     if (!q->candidate) {
         allocator_put(memory, t->from, (size_t)strata_desc_bytes(&q->from));
         allocator_put(memory, t->to, (size_t)strata_desc_bytes(&q->to));

@@ -30,6 +30,7 @@ struct trial {
     strata_run run;
     void *state, *ctx;
     void *from, *to; /* of a conversion */
+    void *graph; /* of its runs, as they are timed; NULL: put on the stream each time */
     bool set_up, opened;
     bool broken; /* failed: not to be used */
     int repeats, n;

@@ -2,6 +2,7 @@ CRITERION_TESTS += \
 	tests/planner/arena \
 	tests/planner/cost \
 	tests/planner/cost_file \
+	tests/planner/cost_graph \
 	tests/planner/explain \
 	tests/planner/explain_network \
 	tests/planner/fuse \
@@ -23,6 +24,7 @@ CRITERION_TESTS += \
 	tests/planner/solver/plan \
 	tests/planner/wishes
 tests_planner_cost_SOURCES = tests/planner/cost.c tests/planner/planning.h
+tests_planner_cost_graph_SOURCES = tests/planner/cost_graph.c tests/planner/planning.h
 tests_planner_explain_SOURCES = tests/planner/explain.c tests/planner/solver/draw.c \
 	tests/planner/solver/draw.h
 tests_planner_explain_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
