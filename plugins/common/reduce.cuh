@@ -29,6 +29,7 @@
 #define PLUGINS_COMMON_REDUCE_CUH
 
 #include "kernels/layer.cuh"
+#include "kernels/overlap.cuh"
 #include "plugins/common/reduce_plan.h"
 
 #define PIECE_BLOCKS 1056 /* to be had, where there is work for them */
@@ -125,8 +126,7 @@ static __device__ inline void reduce_places(int64_t (&at)[U], const reduce_cut &
     }
 }
 
-/* ---- packs --------------------------------------------------------------------------
- */
+/* ---- packs ------------------------------------------------------------------------- */
 
 /* U packs of one output, `step` rows apart; those from row `to` on, of which the first is
  * none, are not there. v is used up. */
@@ -177,8 +177,7 @@ static __device__ inline void load_batch(pack<T, N> (&v)[U], const reduce_cut &c
         v[u] = *(const pack<T, N> *)(x + at[u]);
 }
 
-/* ---- reduced elements side by side --------------------------------------------------
- */
+/* ---- reduced elements side by side ------------------------------------------------- */
 
 /* Of the threads of a team, in the first one. */
 template <typename Op>
@@ -205,6 +204,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK,
     row_kernel(const __grid_constant__ reduce_cut cut, Op op, int bits)
 {
     typedef typename Op::Tally Tally;
+    launch_next();
+    wait_for_previous();
     __shared__ Tally warps[CUDA_BLOCK / 32];
     const int team = 1 << bits, own = (int)threadIdx.x & (team - 1);
     const int64_t item =
@@ -237,6 +238,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK,
     line_kernel(const __grid_constant__ reduce_cut cut, Op op, int bits)
 {
     typedef typename Op::Tally Tally;
+    launch_next();
+    wait_for_previous();
     __shared__ Tally warps[CUDA_BLOCK / 32];
     const int team = 1 << bits, own = (int)threadIdx.x & (team - 1);
     const int64_t o = (int64_t)blockIdx.x * (CUDA_BLOCK >> bits) + (threadIdx.x >> bits);
@@ -261,8 +264,7 @@ static __global__ void __launch_bounds__(CUDA_BLOCK,
         op.close(t, output_at(cut, o));
 }
 
-/* ---- kept elements side by side ------------------------------------------------------
- */
+/* ---- kept elements side by side ---------------------------------------------------- */
 
 /* Columns k to k + G of each thread: the first threads join those of all rows, each one
  * column, and write it. */
@@ -296,6 +298,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK,
     column_kernel(const __grid_constant__ reduce_cut cut, Op op)
 {
     typedef typename Op::Tally Tally;
+    launch_next();
+    wait_for_previous();
     const int G = sizeof(Tally) * N <= 64 ? N : 4; /* at once */
     __shared__ Tally shared[G][CUDA_BLOCK];
     const reduce_plan &p = cut.plan;
@@ -331,14 +335,15 @@ static __global__ void __launch_bounds__(CUDA_BLOCK,
         join_rows<G, N>(cut, op, t + k, shared, span * cut.across * N + k, kept, piece);
 }
 
-/* ---- the second launch ----------------------------------------------------------------
- */
+/* ---- the second launch ------------------------------------------------------------- */
 
 /* A warp an output, */
 template <typename Op>
 static __global__ void __launch_bounds__(CUDA_BLOCK) finish_kernel(reduce_cut cut, Op op)
 {
     typedef typename Op::Tally Tally;
+    launch_next();
+    wait_for_previous();
     const int64_t o = (int64_t)blockIdx.x * (CUDA_BLOCK / 32) + threadIdx.x / 32;
     Tally t;
     if (o >= cut.outputs)
@@ -359,6 +364,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     finish_columns_kernel(reduce_cut cut, Op op)
 {
     typedef typename Op::Tally Tally;
+    launch_next();
+    wait_for_previous();
     const int warps = CUDA_BLOCK / 32;
     __shared__ Tally shared[CUDA_BLOCK];
     const int32_t lane = (int32_t)threadIdx.x % 32, warp = (int32_t)threadIdx.x / 32;
@@ -378,8 +385,7 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     op.close(t, output_at(cut, o));
 }
 
-/* ---- the choice ----------------------------------------------------------------------
- */
+/* ---- the choice -------------------------------------------------------------------- */
 
 /* Bytes are taken by eight: kernels for 16 would take twice as long to compile. */
 constexpr int reduce_most(size_t size)
@@ -459,27 +465,24 @@ static void reduce_launch_width(const reduce_cut &c, const Op &op, cudaStream_t 
     /* Single elements are slow as it is. */
     const int U = sizeof(typename Op::Tally) * N <= 32 ? 8 : UNROLL; /* where they fit */
     const bool dense = N > 1 && c.plan.n_gone == 0 && c.rows < 1 << 30;
+    const auto launch = [&](auto kernel, unsigned blocks, auto... bits) {
+        launch_overlapped(kernel, blocks, CUDA_BLOCK, 0, stream, c, op, bits...);
+    };
     if (c.plan.width > 1) {
         const unsigned blocks = (unsigned)reduce_blocks(c);
-        if (dense)
-            column_kernel<T, N, U, (N > 1), Op><<<blocks, CUDA_BLOCK, 0, stream>>>(c, op);
-        else
-            column_kernel<T, N, UNROLL, false, Op>
-                <<<blocks, CUDA_BLOCK, 0, stream>>>(c, op);
+        dense ? launch(column_kernel<T, N, U, (N > 1), Op>, blocks)
+              : launch(column_kernel<T, N, UNROLL, false, Op>, blocks);
     } else {
         const int bits = reduce_team(c, N);
         const unsigned blocks = layer_blocks(c.outputs * c.pieces, CUDA_BLOCK >> bits);
-        if (dense && c.pieces == 1)
-            line_kernel<T, N, Op><<<blocks, CUDA_BLOCK, 0, stream>>>(c, op, bits);
-        else
-            row_kernel<T, N, Op><<<blocks, CUDA_BLOCK, 0, stream>>>(c, op, bits);
+        const bool line = dense && c.pieces == 1;
+        line ? launch(line_kernel<T, N, Op>, blocks, bits)
+             : launch(row_kernel<T, N, Op>, blocks, bits);
     }
-    if (c.pieces > 1 && c.plan.width > 1)
-        finish_columns_kernel<Op>
-            <<<layer_blocks(c.outputs, 32), CUDA_BLOCK, 0, stream>>>(c, op);
-    else if (c.pieces > 1)
-        finish_kernel<Op>
-            <<<layer_blocks(c.outputs, CUDA_BLOCK / 32), CUDA_BLOCK, 0, stream>>>(c, op);
+    if (c.pieces > 1)
+        c.plan.width > 1
+            ? launch(finish_columns_kernel<Op>, layer_blocks(c.outputs, 32))
+            : launch(finish_kernel<Op>, layer_blocks(c.outputs, CUDA_BLOCK / 32));
 }
 
 template <typename T, typename Op>
