@@ -23,7 +23,7 @@
  *   void join(Tally &, const Tally &) const    what another has seen
  *   Tally below(const Tally &, int d) const    the tally of the thread d lanes on
  *   void close(const Tally &, int64_t at) const  write the output element at offset `at`
- * An Op may overload take_along and take_rows, which take several packs at once.
+ * An Op may overload take_along, take_rows, blank_pack and join_lanes.
  */
 #ifndef PLUGINS_COMMON_REDUCE_CUH
 #define PLUGINS_COMMON_REDUCE_CUH
@@ -128,12 +128,19 @@ static __device__ inline void reduce_places(int64_t (&at)[U], const reduce_cut &
 
 /* ---- packs ------------------------------------------------------------------------- */
 
+/* What is not loaded: of an Op that says so, what changes no tally. */
+template <typename T, int N, typename Op>
+static __device__ inline pack<T, N> blank_pack(const Op &)
+{
+    return {};
+}
+
 /* U packs of one output, `step` rows apart; those from row `to` on, of which the first is
- * none, are not there. v is used up. */
+ * none, are not there; blank: they are blank_pack(). v is used up. */
 template <typename T, int N, int U, typename Op>
 static __device__ inline void take_along(const Op &op, typename Op::Tally &t,
                                          pack<T, N> (&v)[U], int64_t row, int64_t step,
-                                         int64_t to)
+                                         int64_t to, bool)
 {
 #pragma unroll
     for (int u = 0; u < U; u++)
@@ -179,15 +186,22 @@ static __device__ inline void load_batch(pack<T, N> (&v)[U], const reduce_cut &c
 
 /* ---- reduced elements side by side ------------------------------------------------- */
 
-/* Of the threads of a team, in the first one. */
+/* Of the lanes of a warp that are in one team, in the first one. */
 template <typename Op>
-static __device__ inline void join_team(const Op &op, typename Op::Tally &t,
-                                        typename Op::Tally *warps, int team, int own)
+static __device__ inline void join_lanes(const Op &op, typename Op::Tally &t, int team)
 {
 #pragma unroll
     for (int d = 16; d > 0; d /= 2)
         if (d < team)
             op.join(t, op.below(t, d));
+}
+
+/* Of the threads of a team, in the first one. */
+template <typename Op>
+static __device__ inline void join_team(const Op &op, typename Op::Tally &t,
+                                        typename Op::Tally *warps, int team, int own)
+{
+    join_lanes(op, t, team);
     if (team <= 32)
         return;
     if (threadIdx.x % 32 == 0)
@@ -224,7 +238,7 @@ static __global__ void __launch_bounds__(CUDA_BLOCK,
          row += UNROLL * step) {
         pack<T, N> v[UNROLL];
         load_batch<T, N, UNROLL>(v, cut, x, row, step, to);
-        take_along(op, t, v, row, step, to);
+        take_along(op, t, v, row, step, to, false);
     }
     join_team(op, t, warps, team, own);
     if (live && own == 0)
@@ -253,11 +267,11 @@ static __global__ void __launch_bounds__(CUDA_BLOCK,
         pack<T, N> v[UNROLL];
 #pragma unroll
         for (int u = 0; u < UNROLL; u++) {
-            v[u] = {};
+            v[u] = blank_pack<T, N>(op);
             if (row + u * step < to)
                 v[u] = *(const pack<T, N> *)(x + row + u * step);
         }
-        take_along(op, t, v, row, step, to);
+        take_along(op, t, v, row, step, to, true);
     }
     join_team(op, t, warps, team, own);
     if (live && own == 0)
@@ -372,7 +386,7 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     const int64_t o = (int64_t)blockIdx.x * 32 + lane;
     Tally t;
     op.start(t);
-#pragma unroll 4
+#pragma unroll 8
     for (int32_t i = warp; i < cut.pieces; i += warps)
         if (o < cut.outputs)
             op.join(t, ((const Tally *)cut.part)[i * cut.outputs + o]);
@@ -393,18 +407,6 @@ constexpr int reduce_most(size_t size)
     return size == 1 ? 8 : 16 / (int)size;
 }
 
-/* Elements of one access: as many as that, if all rows and columns begin at multiples. */
-static inline int reduce_width(const reduce_plan &p, size_t size)
-{
-    const int64_t most = reduce_most(size);
-    bool fits = (p.width == 1 ? p.run : p.width) % most == 0;
-    for (int d = 0; d < p.n_kept; d++)
-        fits = fits && p.keep[d].in % most == 0;
-    for (int d = 0; d < p.n_gone; d++)
-        fits = fits && p.go[d].in % most == 0;
-    return fits ? (int)most : 1;
-}
-
 static inline reduce_cut reduce_cut_of(const strata_reduce *p, const strata_tensor *x,
                                        const strata_tensor *y, size_t size)
 {
@@ -413,7 +415,7 @@ static inline reduce_cut reduce_cut_of(const strata_reduce *p, const strata_tens
     c.plan = reduce_plan_of(p, x, y, INT64_MAX);
     c.outputs = c.plan.kept * c.plan.width;
     c.rows = c.plan.run * c.plan.gone;
-    const int n = reduce_width(c.plan, size);
+    const int n = reduce_width(&c.plan, reduce_most(size));
     if (c.plan.width == 1) {
         blocks = c.outputs;
         most = c.rows / (CUDA_BLOCK * UNROLL * n);
@@ -437,7 +439,6 @@ static inline reduce_cut reduce_cut_of(const strata_reduce *p, const strata_tens
     return c;
 }
 
-/* Bytes for tallies of `size` bytes. */
 static inline size_t reduce_parts(const reduce_cut &c, size_t size)
 {
     return c.pieces == 1 ? 0 : (size_t)(c.pieces * c.outputs) * size;
@@ -456,13 +457,13 @@ static inline int reduce_team(const reduce_cut &c, int n)
     return packs <= 16                                ? 3
            : c.outputs < PIECE_BLOCKS || packs > 1024 ? 8
            : packs <= 2 * 32 * UNROLL                 ? 5
+           : packs <= 4 * 32 * UNROLL                 ? 6
                                                       : 7;
 }
 
 template <typename T, int N, typename Op>
 static void reduce_launch_width(const reduce_cut &c, const Op &op, cudaStream_t stream)
 {
-    /* Single elements are slow as it is. */
     const int U = sizeof(typename Op::Tally) * N <= 32 ? 8 : UNROLL; /* where they fit */
     const bool dense = N > 1 && c.plan.n_gone == 0 && c.rows < 1 << 30;
     const auto launch = [&](auto kernel, unsigned blocks, auto... bits) {
@@ -475,9 +476,8 @@ static void reduce_launch_width(const reduce_cut &c, const Op &op, cudaStream_t 
     } else {
         const int bits = reduce_team(c, N);
         const unsigned blocks = layer_blocks(c.outputs * c.pieces, CUDA_BLOCK >> bits);
-        const bool line = dense && c.pieces == 1;
-        line ? launch(line_kernel<T, N, Op>, blocks, bits)
-             : launch(row_kernel<T, N, Op>, blocks, bits);
+        (dense && c.pieces == 1) ? launch(line_kernel<T, N, Op>, blocks, bits)
+                                 : launch(row_kernel<T, N, Op>, blocks, bits);
     }
     if (c.pieces > 1)
         c.plan.width > 1
@@ -489,7 +489,7 @@ template <typename T, typename Op>
 static void reduce_launch(const reduce_cut &c, const Op &op, cudaStream_t stream)
 {
     const int N = reduce_most(sizeof(T));
-    if (reduce_width(c.plan, sizeof(T)) == N)
+    if (reduce_width(&c.plan, N) == N)
         reduce_launch_width<T, N, Op>(c, op, stream);
     else
         reduce_launch_width<T, 1, Op>(c, op, stream);
