@@ -16,14 +16,7 @@
 
 #include <nvrtc.h>
 
-/* The major of the toolkit that this is built with. */
-#if CUDART_VERSION / 1000 == 13
-#define CUDART_MAJOR 13
-#else
-#error "name the NVRTC of this CUDA"
-#endif
-#define TEXT_OF(x) #x
-#define TEXT(x) TEXT_OF(x)
+#define MAJOR (CUDART_VERSION / 1000) /* of the toolkit that this is built with */
 
 #define FUNCTIONS(_)                                                                     \
     _(nvrtcCompileProgram)                                                               \
@@ -53,24 +46,29 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- the library, with the lock held ---------------------------------------------- */
 
-/* By the loader's path, then in the folder that cudart was loaded from. */
+/* By the name with the major, then without. folder: with its slash, or empty. */
+static void *open_in(const char *folder, int length)
+{
+    char path[4096];
+    void *file = NULL;
+    if (snprintf(path, sizeof path, "%.*slibnvrtc.so.%d", length, folder, MAJOR) <
+        (int)sizeof path)
+        file = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!file &&
+        snprintf(path, sizeof path, "%.*slibnvrtc.so", length, folder) < (int)sizeof path)
+        file = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    return file;
+}
+
+/* On the loader's path, then in the folder that cudart was loaded from. */
 static void *open_library(void)
 {
-    static const char *const names[] = {"libnvrtc.so." TEXT(CUDART_MAJOR), "libnvrtc.so"};
-    char path[4096];
     Dl_info cudart;
-    void *file = NULL;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !file; i++)
-        file = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    if (file || !dladdr((const void *)(uintptr_t)&cudaGetDevice, &cudart) ||
-        !strrchr(cudart.dli_fname, '/'))
-        return file;
-    const int folder = (int)(strrchr(cudart.dli_fname, '/') + 1 - cudart.dli_fname);
-    for (size_t i = 0; i < sizeof names / sizeof *names && !file; i++)
-        if (snprintf(path, sizeof path, "%.*s%s", folder, cudart.dli_fname, names[i]) <
-            (int)sizeof path)
-            file = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    return file;
+    void *file = open_in("", 0);
+    const char *slash = NULL;
+    if (!file && dladdr((const void *)(uintptr_t)&cudaGetDevice, &cudart))
+        slash = strrchr(cudart.dli_fname, '/');
+    return slash ? open_in(cudart.dli_fname, (int)(slash + 1 - cudart.dli_fname)) : file;
 }
 
 static int find_functions(const strata_node *n, struct nvrtc *library)
@@ -78,13 +76,11 @@ static int find_functions(const strata_node *n, struct nvrtc *library)
     if (!library->file)
         library->file = open_library();
     if (!library->file)
-        return STRATA_FAIL(
-            n, STRATA_EUNSUPPORTED,
-            "libnvrtc.so." TEXT(
-                CUDART_MAJOR) ", by which programs are "
-                              "compiled, is neither on the loader's path nor beside "
-                              "libcudart; install NVRTC (nvidia-cuda-nvrtc), or add its "
-                              "folder to LD_LIBRARY_PATH");
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "libnvrtc.so.%d, by which programs are compiled, is neither "
+                           "on the loader's path nor beside libcudart; install NVRTC "
+                           "(nvidia-cuda-nvrtc), or add its folder to LD_LIBRARY_PATH",
+                           MAJOR);
 #define FIND(name)                                                                       \
     *(void **)&library->name = dlsym(library->file, #name);                              \
     if (!library->name)                                                                  \
@@ -146,6 +142,14 @@ static int compile(const strata_node *n, const struct nvrtc *rtc, const char *so
     return status;
 }
 
+/* The error is taken away, or the next launch would be blamed for it. */
+static int call_fails(const strata_node *n, const char *what, cudaError_t e)
+{
+    cudaGetLastError();
+    return STRATA_FAIL(n, STRATA_EDEVICE, "%s: %s (%s)", what, cudaGetErrorString(e),
+                       cudaGetErrorName(e));
+}
+
 static int load(const strata_node *n, const struct nvrtc *rtc, struct compiled *c)
 {
     void *binary = NULL;
@@ -154,8 +158,7 @@ static int load(const strata_node *n, const struct nvrtc *rtc, struct compiled *
     if (status == STRATA_OK)
         e = cudaLibraryLoadData(&c->library, binary, NULL, NULL, 0, NULL, NULL, 0);
     if (e != cudaSuccess)
-        status = STRATA_FAIL(n, STRATA_EDEVICE, "loading a compiled program: %s",
-                             cudaGetErrorString(e));
+        status = call_fails(n, "loading a compiled program", e);
     free(binary);
     return status;
 }
@@ -209,8 +212,5 @@ int nvrtc_kernel(const strata_node *n, const char *source, const char *name,
     cudaError_t e = cudaLibraryGetKernel(kernel, c->library, name);
     if (e == cudaSuccess) /* loads it, which a captured launch must not */
         e = cudaFuncGetAttributes(&loaded, (const void *)*kernel);
-    return e == cudaSuccess
-               ? STRATA_OK
-               : STRATA_FAIL(n, STRATA_EDEVICE, "kernel %s of a compiled program: %s",
-                             name, cudaGetErrorString(e));
+    return e == cudaSuccess ? STRATA_OK : call_fails(n, name, e);
 }
