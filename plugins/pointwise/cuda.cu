@@ -38,7 +38,7 @@ static __device__ inline void copy_pack(char *to, const void *base, int64_t i,
 {
     const E *from = (const E *)base + i;
     if (i + N <= size)
-        copy_ahead<N *(int)sizeof(E)>(to, from);
+        copy_ahead<N * (int)sizeof(E)>(to, from);
     else if (i < size)
         copy_elements(to, (const char *)from, sizeof(E), size - i);
 }

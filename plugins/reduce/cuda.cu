@@ -143,8 +143,8 @@ static __device__ inline pack<T, N> blank_pack(const gathered<A, Y> &op)
     return op.template blank<T, N>();
 }
 
-/* One switch for all lanes: with one for each join, rows of 8 KB took 40 % more
- * instructions than memory leaves time for. */
+/* One switch for all lanes: with one for each join, and blanks chosen after loads, rows
+ * of 8 KB were bound by instructions (3.6 TB/s on an H200). */
 template <typename A, typename Y>
 static __device__ inline void join_lanes(const gathered<A, Y> &op,
                                          typename gathered<A, Y>::Tally &t, int team)
