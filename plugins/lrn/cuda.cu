@@ -54,25 +54,6 @@ static __device__ inline float lrn_value(float x, float sum, const lrn &l)
 /* ---- planes ---------------------------------------------------------------------------
  */
 
-/* Of an input that no kernel writes meanwhile; L1 keeps none of it. Of the usual window
- * 3.8 TB/s, where load_once has 3.6. */
-template <typename T, int N>
-static __device__ inline pack<T, N> lrn_read(const T *p)
-{
-    if constexpr (sizeof(T) * N == 16) {
-        union {
-            uint4 w;
-            pack<T, N> x;
-        } u;
-        asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(u.w.x), "=r"(u.w.y), "=r"(u.w.z), "=r"(u.w.w)
-                     : "l"(p));
-        return u.x;
-    } else {
-        return load_once<T, N>(p);
-    }
-}
-
 /* V pixels by L channels of block b; zeros outside of the channels and from `end` on. */
 template <typename T, int V, int L>
 static __device__ inline pack<T, V * L> lrn_load(const lrn_job &job, const T *x, int b,
@@ -80,7 +61,7 @@ static __device__ inline pack<T, V * L> lrn_load(const lrn_job &job, const T *x,
 {
     pack<T, V *L> p = {};
     if (b >= 0 && b < end)
-        p = lrn_read<T, V * L>(x + (int64_t)b * job.plane * L);
+        p = load_once<T, V * L>(x + (int64_t)b * job.plane * L);
 #pragma unroll
     for (int i = 0; i < V * L && L > 1; i++)
         if (b * L + i % L >= job.channels)
