@@ -4,6 +4,8 @@
 #   STRATA_SANITIZE_LIMIT=SECONDS    of a tool and program; default 150
 #   STRATA_SANITIZE_JOBS=N           processes beside each other; default 8
 #   STRATA_SANITIZE_RUNS=FILE        of layers, the runs that FILE lists, of an earlier call
+#   STRATA_SANITIZE_PARTS=WORD...    what the tools see; default "layers sizes cut", the
+#                                    latter two of reformat; "" only chooses runs
 #   STRATA_TEST_SAMPLE=N             one run in N, after the first of every kind; without
 #                                    it 8 of layers, and 25 of reformat
 # Of layers, a sample runs without a tool at first, to see which run launches which kernel
@@ -124,6 +126,7 @@ check() { # tool program tests name shards
 
 export HARNESS_SEED="${HARNESS_SEED:-1}" # the choice and the tools must have the same
 runs=${STRATA_SANITIZE_RUNS:-}
+parts=${STRATA_SANITIZE_PARTS-layers sizes cut}
 [ -n "$runs" ] || choose_runs
 
 # Impls over cuBLAS and cuDNN are held to memcheck alone: how their kernels wait and what
@@ -131,11 +134,19 @@ runs=${STRATA_SANITIZE_RUNS:-}
 for tool in $tools; do
     without=cudnn_,cublaslt_
     [ "$tool" != memcheck ] || without=
-    STRATA_TEST_RUNS_FROM=$runs check "$tool" tests/cuda/layers \
-        'cuda_layers/a_sample_*' sample "$jobs"
-    for part in sizes:'*_match*_at_awkward_sizes' cut:'*_where_tiles_are_cut'; do
+    for part in $parts; do
+        case $part in
+        layers)
+            STRATA_TEST_RUNS_FROM=$runs check "$tool" tests/cuda/layers \
+                'cuda_layers/a_sample_*' sample "$jobs"
+            continue
+            ;;
+        sizes) tests='*_match*_at_awkward_sizes' ;;
+        cut) tests='*_where_tiles_are_cut' ;;
+        *) echo "gpu-sanitize: no part is called $part" && exit 1 ;;
+        esac
         STRATA_TEST_SAMPLE=${STRATA_TEST_SAMPLE:-25} check "$tool" tests/cuda/reformat \
-            "cuda_reformat/${part#*:}" "${part%%:*}" 1
+            "cuda_reformat/$tests" "$part" 1
     done
 done
 exit $failed

@@ -23,12 +23,13 @@
  *   void join(Tally &, const Tally &) const    what another has seen
  *   Tally below(const Tally &, int d) const    the tally of the thread d lanes on
  *   void close(const Tally &, int64_t at) const  write the output element at offset `at`
- * An Op may overload take_along and take_rows, which take several packs at once.
+ * An Op may overload take_along, take_rows, blank_pack and join_lanes.
  */
 #ifndef PLUGINS_COMMON_REDUCE_CUH
 #define PLUGINS_COMMON_REDUCE_CUH
 
 #include "kernels/layer.cuh"
+#include "kernels/overlap.cuh"
 #include "plugins/common/reduce_plan.h"
 
 #define PIECE_BLOCKS 1056 /* to be had, where there is work for them */
@@ -125,15 +126,21 @@ static __device__ inline void reduce_places(int64_t (&at)[U], const reduce_cut &
     }
 }
 
-/* ---- packs --------------------------------------------------------------------------
- */
+/* ---- packs ------------------------------------------------------------------------- */
+
+/* What is not loaded: of an Op that says so, what changes no tally. */
+template <typename T, int N, typename Op>
+static __device__ inline pack<T, N> blank_pack(const Op &)
+{
+    return {};
+}
 
 /* U packs of one output, `step` rows apart; those from row `to` on, of which the first is
- * none, are not there. v is used up. */
+ * none, are not there; blank: they are blank_pack(). v is used up. */
 template <typename T, int N, int U, typename Op>
 static __device__ inline void take_along(const Op &op, typename Op::Tally &t,
                                          pack<T, N> (&v)[U], int64_t row, int64_t step,
-                                         int64_t to)
+                                         int64_t to, bool)
 {
 #pragma unroll
     for (int u = 0; u < U; u++)
@@ -177,18 +184,24 @@ static __device__ inline void load_batch(pack<T, N> (&v)[U], const reduce_cut &c
         v[u] = *(const pack<T, N> *)(x + at[u]);
 }
 
-/* ---- reduced elements side by side --------------------------------------------------
- */
+/* ---- reduced elements side by side ------------------------------------------------- */
+
+/* Of the lanes of a warp that are in one team, in the first one. */
+template <typename Op>
+static __device__ inline void join_lanes(const Op &op, typename Op::Tally &t, int team)
+{
+#pragma unroll
+    for (int d = 16; d > 0; d /= 2)
+        if (d < team)
+            op.join(t, op.below(t, d));
+}
 
 /* Of the threads of a team, in the first one. */
 template <typename Op>
 static __device__ inline void join_team(const Op &op, typename Op::Tally &t,
                                         typename Op::Tally *warps, int team, int own)
 {
-#pragma unroll
-    for (int d = 16; d > 0; d /= 2)
-        if (d < team)
-            op.join(t, op.below(t, d));
+    join_lanes(op, t, team);
     if (team <= 32)
         return;
     if (threadIdx.x % 32 == 0)
@@ -205,6 +218,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK,
     row_kernel(const __grid_constant__ reduce_cut cut, Op op, int bits)
 {
     typedef typename Op::Tally Tally;
+    launch_next();
+    wait_for_previous();
     __shared__ Tally warps[CUDA_BLOCK / 32];
     const int team = 1 << bits, own = (int)threadIdx.x & (team - 1);
     const int64_t item =
@@ -223,7 +238,7 @@ static __global__ void __launch_bounds__(CUDA_BLOCK,
          row += UNROLL * step) {
         pack<T, N> v[UNROLL];
         load_batch<T, N, UNROLL>(v, cut, x, row, step, to);
-        take_along(op, t, v, row, step, to);
+        take_along(op, t, v, row, step, to, false);
     }
     join_team(op, t, warps, team, own);
     if (live && own == 0)
@@ -237,6 +252,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK,
     line_kernel(const __grid_constant__ reduce_cut cut, Op op, int bits)
 {
     typedef typename Op::Tally Tally;
+    launch_next();
+    wait_for_previous();
     __shared__ Tally warps[CUDA_BLOCK / 32];
     const int team = 1 << bits, own = (int)threadIdx.x & (team - 1);
     const int64_t o = (int64_t)blockIdx.x * (CUDA_BLOCK >> bits) + (threadIdx.x >> bits);
@@ -250,19 +267,18 @@ static __global__ void __launch_bounds__(CUDA_BLOCK,
         pack<T, N> v[UNROLL];
 #pragma unroll
         for (int u = 0; u < UNROLL; u++) {
-            v[u] = {};
+            v[u] = blank_pack<T, N>(op);
             if (row + u * step < to)
                 v[u] = *(const pack<T, N> *)(x + row + u * step);
         }
-        take_along(op, t, v, row, step, to);
+        take_along(op, t, v, row, step, to, true);
     }
     join_team(op, t, warps, team, own);
     if (live && own == 0)
         op.close(t, output_at(cut, o));
 }
 
-/* ---- kept elements side by side ------------------------------------------------------
- */
+/* ---- kept elements side by side ---------------------------------------------------- */
 
 /* Columns k to k + G of each thread: the first threads join those of all rows, each one
  * column, and write it. */
@@ -296,6 +312,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK,
     column_kernel(const __grid_constant__ reduce_cut cut, Op op)
 {
     typedef typename Op::Tally Tally;
+    launch_next();
+    wait_for_previous();
     const int G = sizeof(Tally) * N <= 64 ? N : 4; /* at once */
     __shared__ Tally shared[G][CUDA_BLOCK];
     const reduce_plan &p = cut.plan;
@@ -331,14 +349,15 @@ static __global__ void __launch_bounds__(CUDA_BLOCK,
         join_rows<G, N>(cut, op, t + k, shared, span * cut.across * N + k, kept, piece);
 }
 
-/* ---- the second launch ----------------------------------------------------------------
- */
+/* ---- the second launch ------------------------------------------------------------- */
 
 /* A warp an output, */
 template <typename Op>
 static __global__ void __launch_bounds__(CUDA_BLOCK) finish_kernel(reduce_cut cut, Op op)
 {
     typedef typename Op::Tally Tally;
+    launch_next();
+    wait_for_previous();
     const int64_t o = (int64_t)blockIdx.x * (CUDA_BLOCK / 32) + threadIdx.x / 32;
     Tally t;
     if (o >= cut.outputs)
@@ -359,13 +378,15 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     finish_columns_kernel(reduce_cut cut, Op op)
 {
     typedef typename Op::Tally Tally;
+    launch_next();
+    wait_for_previous();
     const int warps = CUDA_BLOCK / 32;
     __shared__ Tally shared[CUDA_BLOCK];
     const int32_t lane = (int32_t)threadIdx.x % 32, warp = (int32_t)threadIdx.x / 32;
     const int64_t o = (int64_t)blockIdx.x * 32 + lane;
     Tally t;
     op.start(t);
-#pragma unroll 4
+#pragma unroll 8
     for (int32_t i = warp; i < cut.pieces; i += warps)
         if (o < cut.outputs)
             op.join(t, ((const Tally *)cut.part)[i * cut.outputs + o]);
@@ -378,25 +399,12 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     op.close(t, output_at(cut, o));
 }
 
-/* ---- the choice ----------------------------------------------------------------------
- */
+/* ---- the choice -------------------------------------------------------------------- */
 
 /* Bytes are taken by eight: kernels for 16 would take twice as long to compile. */
 constexpr int reduce_most(size_t size)
 {
     return size == 1 ? 8 : 16 / (int)size;
-}
-
-/* Elements of one access: as many as that, if all rows and columns begin at multiples. */
-static inline int reduce_width(const reduce_plan &p, size_t size)
-{
-    const int64_t most = reduce_most(size);
-    bool fits = (p.width == 1 ? p.run : p.width) % most == 0;
-    for (int d = 0; d < p.n_kept; d++)
-        fits = fits && p.keep[d].in % most == 0;
-    for (int d = 0; d < p.n_gone; d++)
-        fits = fits && p.go[d].in % most == 0;
-    return fits ? (int)most : 1;
 }
 
 static inline reduce_cut reduce_cut_of(const strata_reduce *p, const strata_tensor *x,
@@ -407,7 +415,7 @@ static inline reduce_cut reduce_cut_of(const strata_reduce *p, const strata_tens
     c.plan = reduce_plan_of(p, x, y, INT64_MAX);
     c.outputs = c.plan.kept * c.plan.width;
     c.rows = c.plan.run * c.plan.gone;
-    const int n = reduce_width(c.plan, size);
+    const int n = reduce_width(&c.plan, reduce_most(size));
     if (c.plan.width == 1) {
         blocks = c.outputs;
         most = c.rows / (CUDA_BLOCK * UNROLL * n);
@@ -431,7 +439,6 @@ static inline reduce_cut reduce_cut_of(const strata_reduce *p, const strata_tens
     return c;
 }
 
-/* Bytes for tallies of `size` bytes. */
 static inline size_t reduce_parts(const reduce_cut &c, size_t size)
 {
     return c.pieces == 1 ? 0 : (size_t)(c.pieces * c.outputs) * size;
@@ -450,43 +457,39 @@ static inline int reduce_team(const reduce_cut &c, int n)
     return packs <= 16                                ? 3
            : c.outputs < PIECE_BLOCKS || packs > 1024 ? 8
            : packs <= 2 * 32 * UNROLL                 ? 5
+           : packs <= 4 * 32 * UNROLL                 ? 6
                                                       : 7;
 }
 
 template <typename T, int N, typename Op>
 static void reduce_launch_width(const reduce_cut &c, const Op &op, cudaStream_t stream)
 {
-    /* Single elements are slow as it is. */
     const int U = sizeof(typename Op::Tally) * N <= 32 ? 8 : UNROLL; /* where they fit */
     const bool dense = N > 1 && c.plan.n_gone == 0 && c.rows < 1 << 30;
+    const auto launch = [&](auto kernel, unsigned blocks, auto... bits) {
+        launch_overlapped(kernel, blocks, CUDA_BLOCK, 0, stream, c, op, bits...);
+    };
     if (c.plan.width > 1) {
         const unsigned blocks = (unsigned)reduce_blocks(c);
-        if (dense)
-            column_kernel<T, N, U, (N > 1), Op><<<blocks, CUDA_BLOCK, 0, stream>>>(c, op);
-        else
-            column_kernel<T, N, UNROLL, false, Op>
-                <<<blocks, CUDA_BLOCK, 0, stream>>>(c, op);
+        dense ? launch(column_kernel<T, N, U, (N > 1), Op>, blocks)
+              : launch(column_kernel<T, N, UNROLL, false, Op>, blocks);
     } else {
         const int bits = reduce_team(c, N);
         const unsigned blocks = layer_blocks(c.outputs * c.pieces, CUDA_BLOCK >> bits);
-        if (dense && c.pieces == 1)
-            line_kernel<T, N, Op><<<blocks, CUDA_BLOCK, 0, stream>>>(c, op, bits);
-        else
-            row_kernel<T, N, Op><<<blocks, CUDA_BLOCK, 0, stream>>>(c, op, bits);
+        (dense && c.pieces == 1) ? launch(line_kernel<T, N, Op>, blocks, bits)
+                                 : launch(row_kernel<T, N, Op>, blocks, bits);
     }
-    if (c.pieces > 1 && c.plan.width > 1)
-        finish_columns_kernel<Op>
-            <<<layer_blocks(c.outputs, 32), CUDA_BLOCK, 0, stream>>>(c, op);
-    else if (c.pieces > 1)
-        finish_kernel<Op>
-            <<<layer_blocks(c.outputs, CUDA_BLOCK / 32), CUDA_BLOCK, 0, stream>>>(c, op);
+    if (c.pieces > 1)
+        c.plan.width > 1
+            ? launch(finish_columns_kernel<Op>, layer_blocks(c.outputs, 32))
+            : launch(finish_kernel<Op>, layer_blocks(c.outputs, CUDA_BLOCK / 32));
 }
 
 template <typename T, typename Op>
 static void reduce_launch(const reduce_cut &c, const Op &op, cudaStream_t stream)
 {
     const int N = reduce_most(sizeof(T));
-    if (reduce_width(c.plan, sizeof(T)) == N)
+    if (reduce_width(&c.plan, N) == N)
         reduce_launch_width<T, N, Op>(c, op, stream);
     else
         reduce_launch_width<T, 1, Op>(c, op, stream);

@@ -127,4 +127,15 @@ static inline struct reduce_plan reduce_plan_of(const strata_reduce *p,
     return plan;
 }
 
+/* Elements of one access: `most`, if all rows and columns begin at multiples, or 1. */
+static inline int reduce_width(const struct reduce_plan *p, int most)
+{
+    int fits = (p->width == 1 ? p->run : p->width) % most == 0;
+    for (int d = 0; d < p->n_kept; d++)
+        fits = fits && p->keep[d].in % most == 0;
+    for (int d = 0; d < p->n_gone; d++)
+        fits = fits && p->go[d].in % most == 0;
+    return fits ? most : 1;
+}
+
 #endif /* PLUGINS_COMMON_REDUCE_PLAN_H */

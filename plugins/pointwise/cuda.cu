@@ -9,6 +9,7 @@
  * for each: six steps of 2 to 3 beside what they compute.
  */
 #include "plugins/common/copy_ahead.cuh"
+#include "plugins/pointwise/compiled.cuh"
 #include "plugins/pointwise/machine.cuh"
 
 #define STAGES 2 /* tiles of a block that are loaded or computed */
@@ -370,16 +371,6 @@ static void launch_of(const strata_run *r)
         : launch<T, false>(r, m, flat);
 }
 
-/* The dtype of the floats; all truths: as FP32. */
-static int32_t float_dtype(const strata_tensor *in, int32_t n_in,
-                           const strata_tensor *out)
-{
-    int32_t dtype = out->dtype;
-    for (int32_t i = 0; i < n_in && dtype == STRATA_BOOL8; i++)
-        dtype = in[i].dtype;
-    return dtype == STRATA_BOOL8 ? STRATA_FP32 : dtype;
-}
-
 static int pointwise_accept(const strata_node *n)
 {
     const int32_t dtype = float_dtype(n->in, n->n_in, &n->out[0]);
@@ -394,6 +385,12 @@ static int pointwise_accept(const strata_node *n)
                                (int)i, (int)t->rank);
     }
     return STRATA_OK;
+}
+
+static int pointwise_compiled_accept(const strata_node *n)
+{
+    const int status = pointwise_accept(n);
+    return status == STRATA_OK ? compiled_accept(n) : status;
 }
 
 static int pointwise_setup(const strata_node *n, void *state)
@@ -447,6 +444,18 @@ static const strata_impl impls[] = {
      .setup = pointwise_setup,
      .run = pointwise_run,
      .bandwidth = 0.85},
+    {.id = 2,
+     .device = STRATA_CUDA,
+     .flags = STRATA_INPLACE_OK | STRATA_PAD_IGNORED | STRATA_PITCHED_IN,
+     .min_sm = 80,
+     .name = "compiled",
+     .rows = STRATA_ARRAY(rows),
+     .efficiency = 0.3,
+     .state_size = sizeof(compiled_state),
+     .accept = pointwise_compiled_accept,
+     .setup = compiled_setup,
+     .run = compiled_run,
+     .bandwidth = 0.9},
 };
 
 static const strata_extends pointwise = {

@@ -270,3 +270,22 @@ int program_parse(struct program *out, const strata_node *n)
         settle_dtype(out);
     return status == STRATA_OK ? assign_rows(n, out) : status;
 }
+
+bool program_operation(int32_t op, struct program_operation *out)
+{
+    for (size_t i = 0; i < N_FAMILIES; i++) {
+        const char *at = families[i].names;
+        for (int32_t own = families[i].base; at; own++) {
+            const size_t length = strcspn(at, "|");
+            if (own == op && length < sizeof out->name) {
+                memcpy(out->name, at, length);
+                out->name[length] = '\0';
+                out->operands = families[i].operands;
+                out->numbers = families[i].numbers;
+                return true;
+            }
+            at = at[length] ? at + length + 1 : NULL;
+        }
+    }
+    return false;
+}

@@ -6,6 +6,8 @@
 #ifndef PLUGINS_POINTWISE_PROGRAM_H
 #define PLUGINS_POINTWISE_PROGRAM_H
 
+#include <stdbool.h>
+
 #include <strata/layers.h>
 
 #include "plugins/common/pointwise/operations.h"
@@ -36,6 +38,13 @@ struct program {
 /* Read the text for a node's inputs. STRATA_OK, or a message with the instruction that is
  * wrong, in n->err. */
 int program_parse(struct program *out, const strata_node *n);
+
+/* How a program's text calls an operation, and what it takes there. */
+struct program_operation {
+    char name[24];
+    int32_t operands, numbers;
+};
+bool program_operation(int32_t op, struct program_operation *out);
 
 #ifdef __cplusplus
 }

@@ -45,6 +45,8 @@ Provides-Extra: cublas
 Requires-Dist: nvidia-cublas (<14,>=13); extra == "cublas"
 Provides-Extra: cudnn
 Requires-Dist: nvidia-cudnn-cu13 (<10,>=9); extra == "cudnn"
+Provides-Extra: nvrtc
+Requires-Dist: nvidia-cuda-nvrtc (<14,>=13); extra == "nvrtc"
 """
 WHEEL = """Wheel-Version: 1.0
 Generator: strata_build

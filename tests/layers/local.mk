@@ -5,6 +5,7 @@ CRITERION_TESTS += \
 	tests/layers/layers \
 	tests/layers/odd_values \
 	tests/layers/onnx_cases \
+	tests/layers/pointwise_source \
 	tests/layers/values \
 	tests/layers/windows
 tests_layers_cast_SOURCES = tests/layers/cast.c tests/formats/reference.h
@@ -14,6 +15,9 @@ tests_layers_layers_SOURCES = tests/layers/layers.c tests/layers/cases.h \
 	$(LAYER_CASES)
 tests_layers_onnx_cases_SOURCES = tests/layers/onnx_cases.c tests/layers/onnx_case.c \
 	tests/layers/onnx_case.h
+tests_layers_pointwise_source_SOURCES = tests/layers/pointwise_source.c \
+	plugins/pointwise/program.c plugins/pointwise/program.h \
+	plugins/pointwise/source.c plugins/pointwise/source.h
 if HAVE_DNNL
 CRITERION_TESTS += tests/layers/onednn
 tests_layers_onednn_SOURCES = tests/layers/onednn.c tests/layers/onednn_problems.c \
