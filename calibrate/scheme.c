@@ -219,6 +219,24 @@ static bool in_pass(const struct scheme *s, int tensor)
     return false;
 }
 
+/* Whether a kept layer makes what a max Pooling reads. Rounding keeps the order of
+ * values, so the maxima are the same integers where the smaller tensor is rounded
+ * instead. */
+static bool pools_floats(const struct scheme *s, const struct network_layer *l)
+{
+    const struct network_tensor *tensors = s->net->tensors;
+    int tensor = l->inputs[0];
+    if (strcmp(l->type->full_name, "core::Pooling@1") != 0 || s->tensors[tensor])
+        return false;
+    while (in_pass(s, tensor)) {
+        const int at = tensors[tensor].producer;
+        if (scheme_computes(s->net, &s->net->layers[at]))
+            return !s->computes[at];
+        tensor = s->net->layers[at].inputs[0];
+    }
+    return false;
+}
+
 static bool is_open(const struct scheme *s, int tensor)
 {
     return !s->tensors[tensor] && is_float(s->net, tensor);
@@ -287,7 +305,8 @@ static void take_tensors(struct scheme *s)
         if (ends_pass(s, l))
             s->activated[l->inputs[0]] = true;
         if (!c || !l->n_inputs || !is_float(net, l->inputs[0]) ||
-            !(any_taken(s, l) || (c->sums && s->activated[l->outputs[0]])))
+            !(any_taken(s, l) || (c->sums && s->activated[l->outputs[0]])) ||
+            pools_floats(s, l))
             continue;
         s->reads[i] = true;
         if (c->sums)
