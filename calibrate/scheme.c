@@ -127,6 +127,11 @@ static bool carries_pooling(const void *params)
     return p->kind == STRATA_POOL_MAX && !p->indices;
 }
 
+static bool carries_average(const void *params)
+{
+    return ((const strata_pooling *)params)->kind == STRATA_POOL_AVERAGE;
+}
+
 static bool carries_resize(const void *params)
 {
     const strata_resize *p = params;
@@ -144,22 +149,23 @@ static bool carries_sum(const void *params)
     return ((const strata_elementwise *)params)->op == STRATA_SUM;
 }
 
-/* Elements come out as they went in, so that one scale does for all; a sum's are new, so
- * that each of its tensors has a scale of its own. */
+/* Elements come out as they went in, so that one scale does for all; a sum's and an
+ * average's are new, so that each of their tensors has a scale of its own. */
 static const struct carries {
     const char *type;
     bool (*holds)(const void *params); /* NULL: always */
-    bool sums;
+    bool sums, averages;
     bool any; /* of any type, not int8 alone */
 } all_carries[] = {
-    {"core::Pooling@1", carries_pooling, false, false},
-    {"core::Resize@1", carries_resize, false, false},
-    {"core::Padding@1", carries_padding, false, false},
-    {"core::Concatenation@1", NULL, false, true},
-    {"core::Shuffle@1", NULL, false, true},
-    {"core::Slice@1", NULL, false, true},
-    {"core::Identity@1", NULL, false, true},
-    {"core::ElementWise@1", carries_sum, true, false},
+    {"core::Pooling@1", carries_pooling},
+    {"core::Pooling@1", carries_average, .averages = true},
+    {"core::Resize@1", carries_resize},
+    {"core::Padding@1", carries_padding},
+    {"core::Concatenation@1", .any = true},
+    {"core::Shuffle@1", .any = true},
+    {"core::Slice@1", .any = true},
+    {"core::Identity@1", .any = true},
+    {"core::ElementWise@1", carries_sum, .sums = true},
 };
 
 static const struct carries *carries(const struct network_layer *layer,
@@ -167,11 +173,9 @@ static const struct carries *carries(const struct network_layer *layer,
 {
     for (size_t i = 0; i < ARRAY_LENGTH(all_carries); i++) {
         const struct carries *c = &all_carries[i];
-        if (strcmp(layer->type->full_name, c->type) == 0)
-            return (c->any || type == &quant_int8) &&
-                           (!c->holds || c->holds(layer->params))
-                       ? c
-                       : NULL;
+        if (strcmp(layer->type->full_name, c->type) == 0 &&
+            (c->any || type == &quant_int8) && (!c->holds || c->holds(layer->params)))
+            return c;
     }
     return NULL;
 }
@@ -311,6 +315,8 @@ static void take_tensors(struct scheme *s)
         s->reads[i] = true;
         if (c->sums)
             take_addends(s, l);
+        else if (c->averages)
+            take(s, l->inputs[0]);
         else
             take_carried(s, l);
     }

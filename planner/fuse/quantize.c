@@ -388,7 +388,7 @@ int planner_make_quantized(struct planner *planner, strata_error *err)
     const strata_network *net = planner->network;
     int status = STRATA_OK, *reader;
     if (!net->quantized_convolution && !net->quantized_deconvolution &&
-        !net->quantized_product && !net->quantized_sum)
+        !net->quantized_product && !net->quantized_sum && !net->quantized_pooling)
         return STRATA_OK; /* nothing is dequantised */
     if (!(reader = malloc(net->n_tensors * sizeof *reader)))
         return error_no_memory(err, net->n_tensors * sizeof *reader, "the groups");

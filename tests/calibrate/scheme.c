@@ -73,7 +73,9 @@ Test(scheme, maxima_of_what_a_kept_layer_makes_are_of_floats)
     } cases[] = {{STEM(POOL("max")), false, true},
                  {STEM(POOL("max")), true, false},
                  {STEM("[layer more]\ntype = Softmax\n" POOL("max")), true, true},
-                 {STEM(POOL("average")), false, false}};
+                 {STEM(POOL("average")), false, true},
+                 {STEM(POOL("average")), true, false},
+                 {STEM(POOL("lp")), false, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct bench b;
         memset(&b, 0, sizeof b);
