@@ -530,9 +530,10 @@ typedef struct strata_quantized_sum {
     int64_t zero_b;
 } strata_quantized_sum;
 
-/* QuantizedPooling: the average of a window, whatever `kind` says. The sum of
- * (x - zero_in) is exact in 32 bits, then y = activation(sum*scale_in/counted) in FP32, each
- * operation rounded, and then as above. Weights scale_in and scale_out, one each. */
+/* QuantizedPooling: averages of bytes, or maxima of floats. The sum of (x - zero_in) is
+ * exact in 32 bits, then y = activation(sum*scale_in/counted) in FP32, each operation
+ * rounded; or y = activation(maximum). Then as above. Weights scale_in (of bytes) and
+ * scale_out, one each. */
 typedef struct strata_quantized_pooling {
     strata_pooling pooling;
     strata_quantized quantized;

@@ -313,6 +313,23 @@ static const char *make_pooling(struct made_layer *m, const struct planner *plan
     return NULL;
 }
 
+const char *chain_round(struct made_layer *m, const struct planner *planner,
+                        const struct network_layer *layer, const struct network_layer *to)
+{
+    const strata_pooling *p = layer->params;
+    if (strcmp(layer->type->full_name, "core::Pooling@1") != 0 ||
+        p->kind != STRATA_POOL_MAX || p->indices)
+        return "it is no maximum";
+    m->layer.type = planner->network->quantized_pooling;
+    if (!m->layer.type)
+        return "there is no QuantizedPooling here";
+    m->params.quantized_pooling.pooling = *p;
+    m->params.quantized_pooling.quantized = (strata_quantized){
+        .zero_out = (int64_t)value_of(to, QUANTIZE_ZERO), .to = byte_of(planner, to)};
+    m->weights[1] = flat(&to->weights[QUANTIZE_SCALE]);
+    return NULL;
+}
+
 static const struct rule {
     const char *type;
     bool computes; /* an Activation may follow */

@@ -27,6 +27,11 @@ struct average_span {
     int64_t counted;  /* positions that divide the sum */
 };
 
+static inline int pooling_of_floats(int32_t dtype)
+{
+    return dtype == STRATA_FP32 || dtype == STRATA_FP16 || dtype == STRATA_BF16;
+}
+
 AVERAGE_BOTH int64_t average_steps(int64_t room, int64_t step)
 {
     return room > 0 ? (room + step - 1) / step : 0;
@@ -59,6 +64,8 @@ static inline int average_accept(const strata_node *n)
 {
     const strata_quantized_pooling *p = (const strata_quantized_pooling *)n->params;
     struct average a;
+    if (pooling_of_floats(n->in[0].dtype))
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "the input is of floats");
     int status = quantized_accept(n, &p->quantized);
     if (status == STRATA_OK)
         status = average_resolve(&a, n);
@@ -72,6 +79,24 @@ static inline int average_accept(const strata_node *n)
                                "in 32 bits",
                                AVERAGE_MOST);
     return STRATA_OK;
+}
+
+/* Of maxima of floats. */
+static inline int maxima_accept(const strata_node *n)
+{
+    const strata_quantized_pooling *p = (const strata_quantized_pooling *)n->params;
+    struct average a;
+    if (!pooling_of_floats(n->in[0].dtype))
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "the input is of integers");
+    int status = quantized_accept(n, &p->quantized);
+    if (status == STRATA_OK)
+        status = average_resolve(&a, n);
+    if (status == STRATA_OK && window_has_empty(&a.w))
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "a window sees pads alone");
+    if (status == STRATA_OK && (n->out[0].size >= INT32_MAX || n->out[0].count == 0))
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "the output is empty, or has 2^31 elements or more");
+    return status;
 }
 
 static inline int average_setup(const strata_node *n, void *state)

@@ -4,7 +4,7 @@
  * large windows shared by four threads.
  */
 #include "plugins/common/quantized/direct.cuh"
-#include "plugins/quantized_pooling/average.h"
+#include "plugins/quantized_pooling/maxima.cuh"
 
 enum {
     WORDS = 8,
@@ -191,6 +191,11 @@ static const strata_row rows[] = {
     ROW(STRATA_I8_NHWC16, 0),
 };
 
+static const strata_row maxima_rows[] = {
+    {{STRATA_F16_NHWC8 | STRATA_F16_NHWC | STRATA_F32_NHWC},
+     {STRATA_I8_NHWC | STRATA_U8_NHWC | STRATA_I8_NHWC16}},
+};
+
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_CUDA,
@@ -201,6 +206,15 @@ static const strata_impl impls[] = {
      .setup = average_setup,
      .run = run,
      .bandwidth = 0.5},
+    {.id = 2,
+     .device = STRATA_CUDA,
+     .name = "maxima",
+     .rows = STRATA_ARRAY(maxima_rows),
+     .state_size = sizeof(struct average),
+     .accept = maxima_accept,
+     .setup = average_setup,
+     .run = maxima_run,
+     .bandwidth = 0.7},
 };
 
 static const strata_extends quantized_pooling = {

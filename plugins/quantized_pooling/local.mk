@@ -7,6 +7,7 @@ plugins_quantized_pooling_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_quantized_pooling_la_LIBADD = $(M_LIBS)
 LAYER_CASES += tests/plugins/quantized_pooling.c
 
+EXTRA_DIST += plugins/quantized_pooling/maxima.cuh
 CUDA_PLUGIN_KERNELS += plugins/quantized_pooling/cuda.cu
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/quantized_pooling-cuda.la

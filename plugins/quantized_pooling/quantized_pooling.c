@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * QuantizedPooling: averages of windows of 8-bit integers, summed in 32 bits and rounded
- * to 8 bits once.
+ * to 8 bits once; and maxima of floats that are rounded to 8 bits.
  */
 #include "plugins/common/dense.h"
 #include "plugins/common/quantized/channels.h"
@@ -9,6 +9,12 @@
 #include "plugins/quantized_pooling/average.h"
 
 static const strata_attr attrs[] = {
+    {.name = "kind",
+     .type = STRATA_ENUM,
+     .offset = offsetof(strata_quantized_pooling, pooling.kind),
+     .choices = "max|average",
+     .def = STRATA_POOL_AVERAGE,
+     .doc = "maxima of floats, or averages of integers"},
     {.name = "global",
      .type = STRATA_BOOL,
      .offset = offsetof(strata_quantized_pooling, pooling.global),
@@ -29,9 +35,8 @@ static const strata_attr attrs[] = {
 
 static const strata_weight weights[] = {
     [SCALE_IN] = {.name = "scale_in",
-                  .flags = STRATA_REQUIRED,
                   .rank = -1,
-                  .doc = "factor of the input"},
+                  .doc = "factor of the input, where that is of integers"},
     [SCALE_OUT] = {.name = "scale_out",
                    .rank = -1,
                    .doc = "divisor of the output, where that is an integer"},
@@ -45,11 +50,28 @@ static int weight_shape(const strata_node *n, strata_tensor *expected)
     return STRATA_OK;
 }
 
+static int check_input(const strata_node *n, const strata_quantized_pooling *p)
+{
+    const int maxima = p->pooling.kind == STRATA_POOL_MAX;
+    if (pooling_of_floats(n->in[0].dtype) != maxima)
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "maxima are of floats and averages of integers; Pooling has "
+                           "maxima of integers");
+    if (maxima)
+        return p->quantized.to != 0
+                   ? STRATA_OK
+                   : STRATA_FAIL(n, STRATA_EINVAL,
+                                 "maxima become integers; give to = int8 or u8");
+    if (n->weight[SCALE_IN].rank == 0)
+        return STRATA_FAIL(n, STRATA_EINVAL, "the input is of integers; give a scale_in");
+    return quantized_check_byte(n, &n->in[0], p->quantized.zero_in);
+}
+
 static int shape(const strata_node *n)
 {
     const strata_quantized_pooling *p = n->params;
     struct average a;
-    int status = quantized_check_byte(n, &n->in[0], p->quantized.zero_in);
+    int status = check_input(n, p);
     if (status == STRATA_OK)
         status = average_resolve(&a, n);
     if (status != STRATA_OK)
@@ -134,12 +156,63 @@ static int run(const strata_run *r)
     return STRATA_OK;
 }
 
+/* ---- maxima of floats ------------------------------------------------------------ */
+
+static float larger(float a, float x)
+{
+    return x > a || isnan(x) ? x : a; /* a NaN that was found stays */
+}
+
+static float window_most(const struct average *a, const strata_tensor *in, int64_t n,
+                         const struct place *p, int64_t channel)
+{
+    const int64_t *step = a->w.dilation;
+    const int64_t width = step[2] * in->strides[in->rank - 1];
+    float most = -INFINITY;
+    for (int64_t d = 0; d < p->s[0].n; d++)
+        for (int64_t h = 0; h < p->s[1].n; h++) {
+            const int64_t i[] = {p->s[0].first + d * step[0], p->s[1].first + h * step[1],
+                                 p->s[2].first};
+            const float *x = (const float *)in->data + channels_place(in, &a->w, n, i) +
+                             channels_offset(in, channel);
+            for (int64_t k = 0; k < p->s[2].n; k++)
+                most = larger(most, x[k * width]);
+        }
+    return most;
+}
+
+static int maxima_run(const strata_run *r)
+{
+    const struct average *a = r->state;
+    const struct window *w = &a->w;
+    const strata_quantized *q = &((const strata_quantized_pooling *)r->params)->quantized;
+    const strata_tensor *in = &r->in[0], *out = &r->out[0];
+    const float scale = *(const float *)r->weight[SCALE_OUT].data;
+    const int64_t channels = out->dims[1], plane = window_out_count(w);
+    const int64_t tasks = in->dims[0] * plane;
+#pragma omp parallel for schedule(static) if (in->count > 1 << 14)
+    for (int64_t task = 0; task < tasks * channels; task++) {
+        const int64_t c = task % channels, at = task / channels, i = at % plane;
+        const int64_t o[] = {i / w->out[2] / w->out[1], i / w->out[2] % w->out[1],
+                             i % w->out[2]};
+        const struct place p = place_of(a, o);
+        const float most = window_most(a, in, at / plane, &p, c);
+        quantized_store(q, out,
+                        channels_place(out, w, at / plane, o) + channels_offset(out, c),
+                        quantized_activate(q, most), scale);
+    }
+    return STRATA_OK;
+}
+
 /* ---- the definition ------------------------------------------------------------ */
 
+/* x: integers; NULL: floats, for their maximum. */
 static float defined_mean(const strata_quantized_pooling *p, const struct window *w,
-                          const int64_t *in, const int64_t *o, float scale)
+                          const int64_t *x, const double *floats, const int64_t *o,
+                          float scale)
 {
     int64_t sum = 0, counted = 0;
+    float most = -INFINITY;
     for (int64_t k = 0; k < window_kernel_count(w); k++) {
         const int64_t kernel[] = {k / w->kernel[2] / w->kernel[1],
                                   k / w->kernel[2] % w->kernel[1], k % w->kernel[2]};
@@ -151,17 +224,22 @@ static float defined_mean(const strata_quantized_pooling *p, const struct window
             padded &= i[d] < w->in[d] + w->end[d];
         }
         counted += p->pooling.count_include_pad ? padded : inside;
-        if (inside)
-            sum += in[(i[0] * w->in[1] + i[1]) * w->in[2] + i[2]] - p->quantized.zero_in;
+        const int64_t at = (i[0] * w->in[1] + i[1]) * w->in[2] + i[2];
+        if (inside && x)
+            sum += x[at] - p->quantized.zero_in;
+        else if (inside)
+            most = larger(most, (float)floats[at]);
     }
-    return mean_of(&p->quantized, sum, counted, scale);
+    return x ? mean_of(&p->quantized, sum, counted, scale)
+             : quantized_activate(&p->quantized, most);
 }
 
 static int reference_run(const strata_node *n, const void *const *in,
                          const void *const *weight, void *const *out)
 {
     const strata_quantized_pooling *p = n->params;
-    const float scale = (float)*(const double *)weight[SCALE_IN];
+    const int floats = pooling_of_floats(n->in[0].dtype);
+    const float scale = floats ? 1 : (float)*(const double *)weight[SCALE_IN];
     struct average a;
     int status = average_resolve(&a, n);
     if (status != STRATA_OK)
@@ -172,8 +250,10 @@ static int reference_run(const strata_node *n, const void *const *in,
         const int64_t i = e % plane;
         const int64_t o[] = {i / w->out[2] / w->out[1], i / w->out[2] % w->out[1],
                              i % w->out[2]};
-        const int64_t *x = (const int64_t *)in[0] + e / plane * in_plane;
-        quantized_define(&p->quantized, out[0], e, defined_mean(p, w, x, o, scale),
+        const int64_t first = e / plane * in_plane;
+        const int64_t *x = floats ? NULL : (const int64_t *)in[0] + first;
+        quantized_define(&p->quantized, out[0], e,
+                         defined_mean(p, w, x, (const double *)in[0] + first, o, scale),
                          weight[SCALE_OUT]);
     }
     return STRATA_OK;
@@ -202,6 +282,11 @@ static const strata_row rows[] = {
     ROW(STRATA_I8_NHWC16, 0),
 };
 
+static const strata_row maxima_rows[] = {
+    {{STRATA_F32_NCHW}, {STRATA_I8_NCHW | STRATA_U8_NCHW}},
+    {{STRATA_F32_NHWC}, {STRATA_I8_NHWC | STRATA_U8_NHWC}},
+};
+
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_HOST,
@@ -214,13 +299,24 @@ static const strata_impl impls[] = {
      .accept = average_accept,
      .setup = average_setup,
      .run = run},
+    {.id = 2,
+     .device = STRATA_HOST,
+     .flags = STRATA_PAD_IGNORED,
+     .name = "maxima",
+     .rows = STRATA_ARRAY(maxima_rows),
+     .efficiency = 0.002,
+     .bandwidth = 0.1,
+     .state_size = sizeof(struct average),
+     .accept = maxima_accept,
+     .setup = average_setup,
+     .run = maxima_run},
 };
 
 static const strata_layer layer = {
     .struct_size = sizeof(strata_layer),
     .version = 1,
     .name = "QuantizedPooling",
-    .doc = "Averages of windows of 8-bit integers.",
+    .doc = "Averages of windows of 8-bit integers; maxima of floats to such.",
     .min_in = 1,
     .max_in = 1,
     .n_out = 1,
