@@ -27,6 +27,7 @@ needs() {
     core::Projection) echo 'units = 5' ;;
     core::QuantizedConvolution) printf '%s\n' 'filters = 4' 'kernel = 3x3' ;;
     core::QuantizedDeconvolution) printf '%s\n' 'filters = 4' 'kernel = 3x3' ;;
+    core::QuantizedPooling) echo 'global = yes' ;;
     core::QuantizedProduct) echo 'units = 5' ;;
     core::QuantizedSum) echo 'inputs = x, x1' ;;
     core::Resize) echo 'scale = 2' ;;

@@ -326,7 +326,7 @@ const char *chain_round(struct made_layer *m, const struct planner *planner,
     m->params.quantized_pooling.pooling = *p;
     m->params.quantized_pooling.quantized = (strata_quantized){
         .zero_out = (int64_t)value_of(to, QUANTIZE_ZERO), .to = byte_of(planner, to)};
-    m->weights[1] = flat(&to->weights[QUANTIZE_SCALE]);
+    m->weights[0] = m->weights[1] = flat(&to->weights[QUANTIZE_SCALE]);
     return NULL;
 }
 

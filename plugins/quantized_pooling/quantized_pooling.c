@@ -35,8 +35,9 @@ static const strata_attr attrs[] = {
 
 static const strata_weight weights[] = {
     [SCALE_IN] = {.name = "scale_in",
+                  .flags = STRATA_REQUIRED,
                   .rank = -1,
-                  .doc = "factor of the input, where that is of integers"},
+                  .doc = "factor of the input; of floats without effect"},
     [SCALE_OUT] = {.name = "scale_out",
                    .rank = -1,
                    .doc = "divisor of the output, where that is an integer"},
@@ -62,8 +63,6 @@ static int check_input(const strata_node *n, const strata_quantized_pooling *p)
                    ? STRATA_OK
                    : STRATA_FAIL(n, STRATA_EINVAL,
                                  "maxima become integers; give to = int8 or u8");
-    if (n->weight[SCALE_IN].rank == 0)
-        return STRATA_FAIL(n, STRATA_EINVAL, "the input is of integers; give a scale_in");
     return quantized_check_byte(n, &n->in[0], p->quantized.zero_in);
 }
 
@@ -93,7 +92,7 @@ static float mean_of(const strata_quantized *q, int64_t sum, int64_t counted, fl
 
 /* ---- plain C ------------------------------------------------------------------- */
 
-/* Of one window: spans of its three dims, and the first element of its image. */
+/* Of one window: spans of its three dims. */
 struct place {
     struct average_span s[WINDOW_DIMS];
     int64_t counted, inside;
@@ -110,24 +109,51 @@ static struct place place_of(const struct average *a, const int64_t *o)
     return p;
 }
 
-static int64_t window_sum(const struct average *a, const strata_tensor *in, int64_t n,
-                          const struct place *p, int64_t channel)
+/* What a window has: a sum of bytes or the largest of floats. */
+struct fold {
+    int64_t sum;
+    float most;
+};
+
+/* A NaN that was found stays. */
+static void keep_larger(struct fold *f, float x)
+{
+    f->most = x > f->most || isnan(x) ? x : f->most;
+}
+
+/* n elements, `step` apart. */
+static void fold_row(struct fold *f, const strata_tensor *in, int64_t at, int64_t step,
+                     int64_t n)
+{
+    const uint8_t flip = in->dtype == STRATA_INT8 ? 128 : 0;
+    if (in->dtype == STRATA_FP32)
+        for (int64_t k = 0; k < n; k++)
+            keep_larger(f, ((const float *)in->data)[at + k * step]);
+    else
+        for (int64_t k = 0; k < n; k++)
+            f->sum += (((const uint8_t *)in->data)[at + k * step] ^ flip) - flip;
+}
+
+static struct fold fold_window(const struct average *a, const strata_tensor *in,
+                               int64_t n, const struct place *p, int64_t channel)
 {
     const int64_t *step = a->w.dilation;
     const int64_t along = channels_offset(in, channel);
-    const uint8_t flip = in->dtype == STRATA_INT8 ? 128 : 0;
-    int64_t sum = 0;
+    struct fold f = {0, -INFINITY};
     for (int64_t d = 0; d < p->s[0].n; d++)
         for (int64_t h = 0; h < p->s[1].n; h++) {
             const int64_t i[] = {p->s[0].first + d * step[0], p->s[1].first + h * step[1],
                                  p->s[2].first};
-            const int64_t width = step[2] * in->strides[in->rank - 1];
-            const uint8_t *x =
-                (const uint8_t *)in->data + channels_place(in, &a->w, n, i) + along;
-            for (int64_t k = 0; k < p->s[2].n; k++)
-                sum += (x[k * width] ^ flip) - flip;
+            fold_row(&f, in, channels_place(in, &a->w, n, i) + along,
+                     step[2] * in->strides[in->rank - 1], p->s[2].n);
         }
-    return sum;
+    return f;
+}
+
+/* Of the weights that are there, else 1. */
+static float scale_of(const strata_run *r, int weight)
+{
+    return r->weight[weight].rank > 0 ? *(const float *)r->weight[weight].data : 1;
 }
 
 static int run(const strata_run *r)
@@ -136,8 +162,7 @@ static int run(const strata_run *r)
     const struct window *w = &a->w;
     const strata_quantized *q = &((const strata_quantized_pooling *)r->params)->quantized;
     const strata_tensor *in = &r->in[0], *out = &r->out[0];
-    const float scale_in = *(const float *)r->weight[SCALE_IN].data;
-    const float scale_out = q->to ? *(const float *)r->weight[SCALE_OUT].data : 1;
+    const float scale_in = scale_of(r, SCALE_IN), scale_out = scale_of(r, SCALE_OUT);
     const int64_t channels = out->dims[1], plane = window_out_count(w);
     const int64_t tasks = in->dims[0] * plane;
 #pragma omp parallel for schedule(static) if (in->count > 1 << 14)
@@ -146,73 +171,28 @@ static int run(const strata_run *r)
         const int64_t o[] = {i / w->out[2] / w->out[1], i / w->out[2] % w->out[1],
                              i % w->out[2]};
         const struct place p = place_of(a, o);
-        const int64_t sum =
-            p.inside ? window_sum(a, in, at / plane, &p, c) - p.inside * q->zero_in : 0;
+        const struct fold f = fold_window(a, in, at / plane, &p, c);
+        const float y =
+            in->dtype == STRATA_FP32
+                ? quantized_activate(q, f.most)
+                : mean_of(q, f.sum - p.inside * q->zero_in, p.counted, scale_in);
         quantized_store(q, out,
                         channels_place(out, w, at / plane, o) + channels_offset(out, c),
-                        mean_of(q, sum, p.counted, scale_in), scale_out);
+                        y, scale_out);
     }
     walk_clear_pads(out);
-    return STRATA_OK;
-}
-
-/* ---- maxima of floats ------------------------------------------------------------ */
-
-static float larger(float a, float x)
-{
-    return x > a || isnan(x) ? x : a; /* a NaN that was found stays */
-}
-
-static float window_most(const struct average *a, const strata_tensor *in, int64_t n,
-                         const struct place *p, int64_t channel)
-{
-    const int64_t *step = a->w.dilation;
-    const int64_t width = step[2] * in->strides[in->rank - 1];
-    float most = -INFINITY;
-    for (int64_t d = 0; d < p->s[0].n; d++)
-        for (int64_t h = 0; h < p->s[1].n; h++) {
-            const int64_t i[] = {p->s[0].first + d * step[0], p->s[1].first + h * step[1],
-                                 p->s[2].first};
-            const float *x = (const float *)in->data + channels_place(in, &a->w, n, i) +
-                             channels_offset(in, channel);
-            for (int64_t k = 0; k < p->s[2].n; k++)
-                most = larger(most, x[k * width]);
-        }
-    return most;
-}
-
-static int maxima_run(const strata_run *r)
-{
-    const struct average *a = r->state;
-    const struct window *w = &a->w;
-    const strata_quantized *q = &((const strata_quantized_pooling *)r->params)->quantized;
-    const strata_tensor *in = &r->in[0], *out = &r->out[0];
-    const float scale = *(const float *)r->weight[SCALE_OUT].data;
-    const int64_t channels = out->dims[1], plane = window_out_count(w);
-    const int64_t tasks = in->dims[0] * plane;
-#pragma omp parallel for schedule(static) if (in->count > 1 << 14)
-    for (int64_t task = 0; task < tasks * channels; task++) {
-        const int64_t c = task % channels, at = task / channels, i = at % plane;
-        const int64_t o[] = {i / w->out[2] / w->out[1], i / w->out[2] % w->out[1],
-                             i % w->out[2]};
-        const struct place p = place_of(a, o);
-        const float most = window_most(a, in, at / plane, &p, c);
-        quantized_store(q, out,
-                        channels_place(out, w, at / plane, o) + channels_offset(out, c),
-                        quantized_activate(q, most), scale);
-    }
     return STRATA_OK;
 }
 
 /* ---- the definition ------------------------------------------------------------ */
 
 /* x: integers; NULL: floats, for their maximum. */
-static float defined_mean(const strata_quantized_pooling *p, const struct window *w,
-                          const int64_t *x, const double *floats, const int64_t *o,
-                          float scale)
+static float defined_value(const strata_quantized_pooling *p, const struct window *w,
+                           const int64_t *x, const double *floats, const int64_t *o,
+                           float scale)
 {
-    int64_t sum = 0, counted = 0;
-    float most = -INFINITY;
+    struct fold f = {0, -INFINITY};
+    int64_t counted = 0;
     for (int64_t k = 0; k < window_kernel_count(w); k++) {
         const int64_t kernel[] = {k / w->kernel[2] / w->kernel[1],
                                   k / w->kernel[2] % w->kernel[1], k % w->kernel[2]};
@@ -226,12 +206,12 @@ static float defined_mean(const strata_quantized_pooling *p, const struct window
         counted += p->pooling.count_include_pad ? padded : inside;
         const int64_t at = (i[0] * w->in[1] + i[1]) * w->in[2] + i[2];
         if (inside && x)
-            sum += x[at] - p->quantized.zero_in;
+            f.sum += x[at] - p->quantized.zero_in;
         else if (inside)
-            most = larger(most, (float)floats[at]);
+            keep_larger(&f, (float)floats[at]);
     }
-    return x ? mean_of(&p->quantized, sum, counted, scale)
-             : quantized_activate(&p->quantized, most);
+    return x ? mean_of(&p->quantized, f.sum, counted, scale)
+             : quantized_activate(&p->quantized, f.most);
 }
 
 static int reference_run(const strata_node *n, const void *const *in,
@@ -253,7 +233,7 @@ static int reference_run(const strata_node *n, const void *const *in,
         const int64_t first = e / plane * in_plane;
         const int64_t *x = floats ? NULL : (const int64_t *)in[0] + first;
         quantized_define(&p->quantized, out[0], e,
-                         defined_mean(p, w, x, (const double *)in[0] + first, o, scale),
+                         defined_value(p, w, x, (const double *)in[0] + first, o, scale),
                          weight[SCALE_OUT]);
     }
     return STRATA_OK;
@@ -309,7 +289,7 @@ static const strata_impl impls[] = {
      .state_size = sizeof(struct average),
      .accept = maxima_accept,
      .setup = average_setup,
-     .run = maxima_run},
+     .run = run},
 };
 
 static const strata_layer layer = {
