@@ -10,11 +10,8 @@
 #include "kernels/overlap.cuh"
 #include "plugins/common/window.cuh"
 
-enum {
-    BYTES = 16,
-    ROWS = 4,
-    MANY = 1 << 17
-}; /* MANY: threads from which ROWS are made */
+enum { BYTES = 16, ROWS = 4 };
+enum { MANY = 1 << 17 }; /* threads from which each makes ROWS */
 
 struct maxima_job {
     window_tensor x, y;

@@ -6,10 +6,8 @@
 #include "plugins/common/quantized/direct.cuh"
 #include "plugins/quantized_pooling/maxima.cuh"
 
-enum {
-    WORDS = 8,
-    PARTS = 32 / WORDS
-}; /* a warp: words of 4 channels, parts of a window */
+/* A warp has words of four channels, and parts of their windows. */
+enum { WORDS = 8, PARTS = 32 / WORDS };
 
 struct pooling_job {
     window_tensor x, y;
