@@ -127,6 +127,11 @@ static bool carries_pooling(const void *params)
     return p->kind == STRATA_POOL_MAX && !p->indices;
 }
 
+static bool carries_average(const void *params)
+{
+    return ((const strata_pooling *)params)->kind == STRATA_POOL_AVERAGE;
+}
+
 static bool carries_resize(const void *params)
 {
     const strata_resize *p = params;
@@ -144,22 +149,23 @@ static bool carries_sum(const void *params)
     return ((const strata_elementwise *)params)->op == STRATA_SUM;
 }
 
-/* Elements come out as they went in, so that one scale does for all; a sum's are new, so
- * that each of its tensors has a scale of its own. */
+/* Elements come out as they went in, so that one scale does for all; a sum's and an
+ * average's are new, so that each of their tensors has a scale of its own. */
 static const struct carries {
     const char *type;
     bool (*holds)(const void *params); /* NULL: always */
-    bool sums;
+    bool sums, averages;
     bool any; /* of any type, not int8 alone */
 } all_carries[] = {
-    {"core::Pooling@1", carries_pooling, false, false},
-    {"core::Resize@1", carries_resize, false, false},
-    {"core::Padding@1", carries_padding, false, false},
-    {"core::Concatenation@1", NULL, false, true},
-    {"core::Shuffle@1", NULL, false, true},
-    {"core::Slice@1", NULL, false, true},
-    {"core::Identity@1", NULL, false, true},
-    {"core::ElementWise@1", carries_sum, true, false},
+    {"core::Pooling@1", carries_pooling},
+    {"core::Pooling@1", carries_average, .averages = true},
+    {"core::Resize@1", carries_resize},
+    {"core::Padding@1", carries_padding},
+    {"core::Concatenation@1", .any = true},
+    {"core::Shuffle@1", .any = true},
+    {"core::Slice@1", .any = true},
+    {"core::Identity@1", .any = true},
+    {"core::ElementWise@1", carries_sum, .sums = true},
 };
 
 static const struct carries *carries(const struct network_layer *layer,
@@ -167,11 +173,9 @@ static const struct carries *carries(const struct network_layer *layer,
 {
     for (size_t i = 0; i < ARRAY_LENGTH(all_carries); i++) {
         const struct carries *c = &all_carries[i];
-        if (strcmp(layer->type->full_name, c->type) == 0)
-            return (c->any || type == &quant_int8) &&
-                           (!c->holds || c->holds(layer->params))
-                       ? c
-                       : NULL;
+        if (strcmp(layer->type->full_name, c->type) == 0 &&
+            (c->any || type == &quant_int8) && (!c->holds || c->holds(layer->params)))
+            return c;
     }
     return NULL;
 }
@@ -215,6 +219,24 @@ static bool in_pass(const struct scheme *s, int tensor)
             strcmp(l->type->full_name, "core::Activation@1") != 0)
             return false;
         tensor = l->inputs[0];
+    }
+    return false;
+}
+
+/* Whether a kept layer makes what a max Pooling reads. Rounding keeps the order of
+ * values, so the maxima are the same integers where the smaller tensor is rounded
+ * instead. */
+static bool pools_floats(const struct scheme *s, const struct network_layer *l)
+{
+    const struct network_tensor *tensors = s->net->tensors;
+    int tensor = l->inputs[0];
+    if (strcmp(l->type->full_name, "core::Pooling@1") != 0 || s->tensors[tensor])
+        return false;
+    while (in_pass(s, tensor)) {
+        const int at = tensors[tensor].producer;
+        if (scheme_computes(s->net, &s->net->layers[at]))
+            return !s->computes[at];
+        tensor = s->net->layers[at].inputs[0];
     }
     return false;
 }
@@ -287,11 +309,14 @@ static void take_tensors(struct scheme *s)
         if (ends_pass(s, l))
             s->activated[l->inputs[0]] = true;
         if (!c || !l->n_inputs || !is_float(net, l->inputs[0]) ||
-            !(any_taken(s, l) || (c->sums && s->activated[l->outputs[0]])))
+            !(any_taken(s, l) || (c->sums && s->activated[l->outputs[0]])) ||
+            pools_floats(s, l))
             continue;
         s->reads[i] = true;
         if (c->sums)
             take_addends(s, l);
+        else if (c->averages)
+            take(s, l->inputs[0]);
         else
             take_carried(s, l);
     }

@@ -46,6 +46,7 @@ struct made_layer {
         strata_quantized_deconvolution quantized_deconvolution;
         strata_quantized_product quantized_product;
         strata_quantized_sum quantized_sum;
+        strata_quantized_pooling quantized_pooling;
         strata_padding padding;
         strata_projection projection;
     } params;

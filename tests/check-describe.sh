@@ -27,6 +27,7 @@ needs() {
     core::Projection) echo 'units = 5' ;;
     core::QuantizedConvolution) printf '%s\n' 'filters = 4' 'kernel = 3x3' ;;
     core::QuantizedDeconvolution) printf '%s\n' 'filters = 4' 'kernel = 3x3' ;;
+    core::QuantizedPooling) echo 'global = yes' ;;
     core::QuantizedProduct) echo 'units = 5' ;;
     core::QuantizedSum) echo 'inputs = x, x1' ;;
     core::Resize) echo 'scale = 2' ;;
@@ -51,6 +52,7 @@ inputs_of() {
     core::MaxUnpool) echo 1x4x6x6 1x4x6x6:i64 ;;
     core::NonMaxSuppression) echo 1x8x4 1x2x8 ;;
     core::QuantizedConvolution | core::QuantizedDeconvolution | core::QuantizedProduct) echo 1x4x6x6:int8 ;;
+    core::QuantizedPooling) echo 1x4x6x6:int8 ;;
     core::QuantizedSum) echo 1x4x6x6:int8 1x4x6x6:u8 ;;
     core::ReverseSequence) echo 6x4 4:i64 ;;
     core::RNN) echo 3x2x4 ;;

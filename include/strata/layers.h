@@ -530,6 +530,15 @@ typedef struct strata_quantized_sum {
     int64_t zero_b;
 } strata_quantized_sum;
 
+/* QuantizedPooling: averages of bytes, or maxima of floats. The sum of (x - zero_in) is
+ * exact in 32 bits, then y = activation(sum*scale_in/counted) in FP32, each operation
+ * rounded; or y = activation(maximum). Then as above. Weights scale_in (without
+ * effect on floats) and scale_out, one each. */
+typedef struct strata_quantized_pooling {
+    strata_pooling pooling;
+    strata_quantized quantized;
+} strata_quantized_pooling;
+
 /* Expand: the broadcast of x and `shape`; or x repeated, a number for each dim. */
 typedef struct strata_expand {
     strata_ints shape, repeats;

@@ -43,4 +43,9 @@ bool chain_same_scale(const struct network_layer *a, const struct network_layer 
 const char *chain_make(struct made_layer *m, const struct planner *planner,
                        const struct network_layer *layer, const struct chain *c);
 
+/* The same of a layer of floats whose results a Quantize rounds in its pass. */
+const char *chain_round(struct made_layer *m, const struct planner *planner,
+                        const struct network_layer *layer,
+                        const struct network_layer *to);
+
 #endif /* PLANNER_FUSE_CHAIN_H */

@@ -297,9 +297,37 @@ static const char *make_resize(struct made_layer *m, const struct planner *plann
 static const char *make_pooling(struct made_layer *m, const struct planner *planner,
                                 const struct network_layer *layer, const struct chain *c)
 {
-    return ((const strata_pooling *)layer->params)->kind != STRATA_POOL_MAX
-               ? "it is no maximum"
-               : make_mover(m, planner, layer, c);
+    const strata_pooling *p = layer->params;
+    if (p->kind == STRATA_POOL_MAX)
+        return make_mover(m, planner, layer, c);
+    m->layer.type = planner->network->quantized_pooling;
+    if (p->kind != STRATA_POOL_AVERAGE)
+        return "it is neither a maximum nor an average";
+    if (!m->layer.type)
+        return "there is no QuantizedPooling here";
+    m->params.quantized_pooling.pooling = *p;
+    set_quantized(&m->params.quantized_pooling.quantized, planner, c);
+    m->weights[0] = flat(&c->from[0]->weights[QUANTIZE_SCALE]);
+    if (c->to)
+        m->weights[1] = flat(&c->to->weights[QUANTIZE_SCALE]);
+    return NULL;
+}
+
+const char *chain_round(struct made_layer *m, const struct planner *planner,
+                        const struct network_layer *layer, const struct network_layer *to)
+{
+    const strata_pooling *p = layer->params;
+    if (strcmp(layer->type->full_name, "core::Pooling@1") != 0 ||
+        p->kind != STRATA_POOL_MAX || p->indices)
+        return "it is no maximum";
+    m->layer.type = planner->network->quantized_pooling;
+    if (!m->layer.type)
+        return "there is no QuantizedPooling here";
+    m->params.quantized_pooling.pooling = *p;
+    m->params.quantized_pooling.quantized = (strata_quantized){
+        .zero_out = (int64_t)value_of(to, QUANTIZE_ZERO), .to = byte_of(planner, to)};
+    m->weights[0] = m->weights[1] = flat(&to->weights[QUANTIZE_SCALE]);
+    return NULL;
 }
 
 static const struct rule {

@@ -339,14 +339,45 @@ static int add_longer(struct planner *planner, const int *reader,
     return note_group(planner, &c, err);
 }
 
+/* A layer of floats and the Quantize that alone reads it. */
+static int add_rounded(struct planner *planner, const int *reader, int node,
+                       strata_error *err)
+{
+    const struct network_layer *layer = planner->nodes[node].layer;
+    struct made_layer made = {.layer = {.name = layer->name,
+                                        .place = layer->place,
+                                        .n_inputs = 1,
+                                        .n_outputs = 1},
+                              .kind = MADE_QUANTIZED};
+    const int next = layer->n_inputs == 1 && layer->n_outputs == 1 && !layer->impl
+                         ? only_reader(planner, reader, node)
+                         : -1;
+    const struct network_layer *to = next >= 0 ? planner->nodes[next].layer : NULL;
+    if (!to || !is_type(to, "core::Quantize@1") || !is_byte(made_dtype(planner, to)) ||
+        refuse_scale(to, made_dtype(planner, to)) ||
+        !dtype_is_free(planner->network->tensors[layer->inputs[0]].dtype) ||
+        chain_round(&made, planner, layer, to) || !has_impl(planner, made.layer.type))
+        return STRATA_OK;
+    made.inputs[0] = layer->inputs[0];
+    made.output = to->outputs[0];
+    planner->nodes[node].next = next;
+    planner->nodes[next].previous = node;
+    int status = planner_add_group(planner, node, &made, 2, "rounded in its pass", err);
+    return status == STRATA_OK ? note(&planner->fusions[next], true, node, err,
+                                      "%s: rounded in its pass", layer->name)
+                               : status;
+}
+
 static int add_group(struct planner *planner, const int *reader, int node,
                      strata_error *err)
 {
     struct chain c = {.n = 0};
     struct made_layer made;
     const char *why = make(&made, &c, planner, reader, node);
-    if (why)
-        return note_refusal(planner, reader, node, why, err);
+    if (why) {
+        int refused = note_refusal(planner, reader, node, why, err);
+        return refused == STRATA_OK ? add_rounded(planner, reader, node, err) : refused;
+    }
     link_chain(planner, &c);
     int status = planner_add_group(
         planner, node, &made, c.n,
@@ -388,7 +419,7 @@ int planner_make_quantized(struct planner *planner, strata_error *err)
     const strata_network *net = planner->network;
     int status = STRATA_OK, *reader;
     if (!net->quantized_convolution && !net->quantized_deconvolution &&
-        !net->quantized_product && !net->quantized_sum)
+        !net->quantized_product && !net->quantized_sum && !net->quantized_pooling)
         return STRATA_OK; /* nothing is dequantised */
     if (!(reader = malloc(net->n_tensors * sizeof *reader)))
         return error_no_memory(err, net->n_tensors * sizeof *reader, "the groups");

@@ -4,6 +4,7 @@
  * plain one for p-norms and indices.
  */
 #include "plugins/pooling/fixed.cuh"
+#include "plugins/pooling/maxima.cuh"
 #include "plugins/pooling/plain.cuh"
 #include "plugins/pooling/whole.cuh"
 
@@ -150,6 +151,11 @@ static const strata_row rows[] = {{{CUDA_FLOATS}, {STRATA_SAME, STRATA_I64_NCHW}
 static const strata_row bytes_rows[] = {
     {{STRATA_I8_NHWC | STRATA_U8_NHWC | STRATA_I8_NHWC16}, {STRATA_SAME}}};
 
+static const strata_row maxima_rows[] = {
+    {{STRATA_I8_NHWC | STRATA_U8_NHWC | STRATA_I8_NHWC16 | STRATA_I8_NC32HW32 |
+      STRATA_U8_NC32HW32},
+     {STRATA_SAME}}};
+
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_CUDA,
@@ -171,6 +177,15 @@ static const strata_impl impls[] = {
      .accept = bytes_accept,
      .setup = pooling_setup,
      .run = bytes_run},
+    {.id = 3,
+     .device = STRATA_CUDA,
+     .name = "cuda_maxima",
+     .rows = STRATA_ARRAY(maxima_rows),
+     .state_size = sizeof(maxima),
+     .accept = maxima_accept,
+     .setup = maxima_setup,
+     .run = maxima_run,
+     .bandwidth = 0.85},
 };
 
 static const strata_extends pooling_extends = {

@@ -7,12 +7,13 @@ LAYER_CASES += tests/plugins/pooling.c
 
 ONEDNN_SOURCES += plugins/pooling/onednn.c
 
-CUDA_PLUGIN_KERNELS += plugins/pooling/cuda.cu
-EXTRA_DIST += plugins/pooling/fixed.cuh plugins/pooling/plain.cuh \
-	plugins/pooling/whole.cuh plugins/pooling/window.cuh
+CUDA_PLUGIN_KERNELS += plugins/pooling/cuda.cu plugins/pooling/maxima.cu
+EXTRA_DIST += plugins/pooling/fixed.cuh plugins/pooling/maxima.cuh \
+	plugins/pooling/plain.cuh plugins/pooling/whole.cuh plugins/pooling/window.cuh
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/pooling-cuda.la
 plugins_pooling_cuda_la_SOURCES =
 plugins_pooling_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
-plugins_pooling_cuda_la_LIBADD = plugins/pooling/cuda.lo $(CUDA_LIBS)
+plugins_pooling_cuda_la_LIBADD = plugins/pooling/cuda.lo \
+	plugins/pooling/maxima.lo $(CUDA_LIBS)
 endif

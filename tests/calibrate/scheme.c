@@ -56,6 +56,45 @@ Test(scheme, of_two_addends_the_one_that_is_made_last_stays)
     }
 }
 
+#define STEM(more)                                                                       \
+    "[network]\nformat = 1\noutputs = out\n[input x]\nshape = 1 x 3 x 9 x 7\n"           \
+    "[weights w]\nrandom = 5\n[layer in]\ntype = Convolution\nfilters = 4\n"             \
+    "kernel = 1x1\nweights = w\n" ACTIVATION("relu") more                                \
+        "[layer out]\ntype = Convolution\nfilters = 2\nkernel = 1x1\nweights = w\n"
+#define POOL(kind)                                                                       \
+    "[layer pool]\ntype = Pooling\nkernel = 2\nstride = 2\nkind = " kind "\n"
+
+/* What a kept layer makes is rounded behind the maxima, of which there are fewer. */
+Test(scheme, maxima_of_what_a_kept_layer_makes_are_of_floats)
+{
+    static const struct {
+        const char *text;
+        bool keep, reads; /* the first layer is kept; the pooling reads int8 */
+    } cases[] = {{STEM(POOL("max")), false, true},
+                 {STEM(POOL("max")), true, false},
+                 {STEM("[layer more]\ntype = Softmax\n" POOL("max")), true, true},
+                 {STEM(POOL("average")), false, true},
+                 {STEM(POOL("average")), true, false},
+                 {STEM(POOL("lp")), false, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct bench b;
+        memset(&b, 0, sizeof b);
+        open_text(&b, cases[i].text, NULL);
+        struct scheme s;
+        strata_error err = {0};
+        bool *keep = calloc(b.net->n_layers, sizeof *keep);
+        keep[layer(b.net, "in") - b.net->layers] = cases[i].keep;
+        ok(scheme_make(&s, b.net, &quant_int8, keep, NULL, &err), &err);
+        const struct network_layer *pool = layer(b.net, "pool");
+        cr_expect_eq(s.reads[pool - b.net->layers], cases[i].reads, "%zu", i);
+        cr_expect_eq(s.tensors[pool->inputs[0]], cases[i].reads, "%zu", i);
+        cr_expect(s.tensors[tensor(b.net, "pool")], "%zu", i);
+        scheme_free(&s);
+        free(keep);
+        close_bench(&b);
+    }
+}
+
 Test(scheme, one_scale_is_shared_by_what_only_moves)
 {
     struct bench b;

@@ -7,6 +7,7 @@
 
 #include <criterion/criterion.h>
 
+#include "io/weights/weights.h"
 #include "tests/planner/planning.h"
 
 TestSuite(merge, .init = scratch_make, .fini = scratch_remove, .timeout = 300);
@@ -345,25 +346,55 @@ Test(merge, modules_of_inception_merge_on_cuda)
     }
 }
 
+/* The plan of a text for that device; skips where there are no impls for it. */
+static struct execution *plan_on_cuda(struct planning *p, const char *text)
+{
+    const char *set[] = {"build.costs=analytic", "build.precision=fp16"};
+    struct execution *x = NULL;
+    cr_assert_eq(planning_load(p, spill_text("net.ini", text), NULL, set, 2), STRATA_OK,
+                 "%s", p->err.message);
+    p->device = cuda_device();
+    if (!has_cuda(p)) {
+        planning_close(p);
+        cr_skip_test("the plugins were built without CUDA");
+    }
+    cr_assert_eq(planner_make_merged(&p->planner, p->network, &p->device, NULL, &p->err),
+                 STRATA_OK, "%s", p->err.message);
+    cr_assert_eq(execution_make(&x, p->planner, p->planner->plan, &p->err), STRATA_OK,
+                 "%s", p->err.message);
+    return x;
+}
+
 /* A token of a decoder's block: what stands around its products goes into their kernels.
  */
 Test(merge, a_decoder_has_five_launches_a_block_on_cuda)
 {
     struct planning p;
-    const char *set[] = {"build.costs=analytic", "build.precision=fp16"};
-    cr_assert_eq(planning_load(&p, spill_text("block.ini", decoder), NULL, set, 2),
-                 STRATA_OK, "%s", p.err.message);
-    p.device = cuda_device();
-    if (!has_cuda(&p)) {
-        planning_close(&p);
-        cr_skip_test("the plugins were built without CUDA");
-    }
-    cr_assert_eq(planner_make_merged(&p.planner, p.network, &p.device, NULL, &p.err),
-                 STRATA_OK, "%s", p.err.message);
-    struct execution *x;
-    cr_assert_eq(execution_make(&x, p.planner, p.planner->plan, &p.err), STRATA_OK, "%s",
-                 p.err.message);
+    struct execution *x = plan_on_cuda(&p, decoder);
     cr_expect_eq(x->n_nodes, 5, "%zu", x->n_nodes);
+    execution_free(x);
+    planning_close(&p);
+}
+
+static const char stem[] =
+    "[network]\nformat = 1\noutputs = out\n[weights w]\nrandom = 5\n"
+    "[weights steps]\nfile = steps.safetensors\n[input x]\nshape = 8 x 3 x 64 x 64\n"
+    "[layer conv]\ntype = Convolution\nfilters = 64\nkernel = 7\nstride = 2\npad = 3\n"
+    "weight = w\nbias = w\n[layer pool]\ntype = Pooling\nkernel = 3\nstride = 2\n"
+    "[layer quantize]\ntype = Quantize\ndtype = int8\nscale = steps:a\n"
+    "[layer out]\ntype = Dequantize\nscale = steps:a\n";
+
+/* Maxima of floats are rounded to bytes in one pass. */
+Test(merge, maxima_and_their_rounding_are_one_launch_on_cuda)
+{
+    struct planning p;
+    float step = 0.03125F;
+    const struct weight_view view = {"a", WEIGHT_F32, 1, {1}, &step, sizeof step};
+    cr_assert_eq(weights_save(in_scratch("steps.safetensors"), &view, 1, NULL),
+                 STRATA_OK);
+    struct execution *x = plan_on_cuda(&p, stem);
+    cr_assert_eq(x->n_nodes, 3, "%zu", x->n_nodes);
+    cr_expect_str_eq(x->nodes[1].name, "pool + quantize");
     execution_free(x);
     planning_close(&p);
 }

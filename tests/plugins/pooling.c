@@ -42,7 +42,8 @@ static const struct layer_case cases[] = {
     {"Pooling", "kernel = 3; stride = 2; ceil_mode = true", .in = {S4(1, 64, 56, 57)}},
     {"Pooling", "global = true; kind = average", .in = {S4(1, 70, 23, 29)}},
     {"Pooling", "kind = lp; kernel = 3x2; stride = 2; pad = 1", .sweep = 4},
-    {"Pooling", "kind = lp; p = 1; kernel = 3; ceil_mode = true; stride = 2; dilation = 2",
+    {"Pooling",
+     "kind = lp; p = 1; kernel = 3; ceil_mode = true; stride = 2; dilation = 2",
      .in = {S4(2, 9, 14, 13)}},
     {"Pooling", "kind = lp; p = 3; kernel = 2; pad_mode = same_upper",
      .in = {S4(2, 9, 6, 5)}},
@@ -68,6 +69,10 @@ static const struct layer_case cases[] = {
      .in_dtype = {STRATA_INT8}, .numbers = NUMBERS_WHOLE_RANGE},
     {"Pooling", "global = yes", .in = {S4(2, 5, 4, 3)}, .in_dtype = {STRATA_UINT8},
      .numbers = NUMBERS_WHOLE_RANGE},
+    {"Pooling", "kernel = 2; stride = 2; ceil_mode = yes", .in = {S4(2, 64, 9, 7)},
+     .in_dtype = {STRATA_UINT8}, .numbers = NUMBERS_WHOLE_RANGE},
+    {"Pooling", "kernel = 3; pad = 1, 2, 0, 1", .in = {S4(2, 48, 6, 7)},
+     .in_dtype = {STRATA_INT8}, .numbers = NUMBERS_WHOLE_RANGE},
 };
 
 static const struct layer_case large[] = {
@@ -84,6 +89,10 @@ static const struct layer_case large[] = {
     {"Pooling", "kernel = 3; stride = 2; pad = 1; indices = yes",
      .in = {S4(2, 66, 70, 131)}},
     {"Pooling", "kind = lp; kernel = 3; pad = 1", .in = {S4(1, 66, 131, 137)}},
+    {"Pooling", "kernel = 3; stride = 2; pad = 1", .in = {S4(2, 64, 371, 263)},
+     .in_dtype = {STRATA_INT8}, .numbers = NUMBERS_WHOLE_RANGE},
+    {"Pooling", "kernel = 3; pad = 1", .in = {S4(3, 80, 91, 103)},
+     .in_dtype = {STRATA_UINT8}, .numbers = NUMBERS_WHOLE_RANGE},
 };
 
 LAYER_CASES(Pooling, ORDINARY(cases), LARGE(large))

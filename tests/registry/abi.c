@@ -216,6 +216,8 @@ static const struct place places[] = {
     F(strata_quantized_product, quantized)
     S(strata_quantized_sum) F(strata_quantized_sum, quantized)
     F(strata_quantized_sum, zero_b)
+    S(strata_quantized_pooling) F(strata_quantized_pooling, pooling)
+    F(strata_quantized_pooling, quantized)
 
     S(strata_expand) F(strata_expand, shape) F(strata_expand, repeats)
 

@@ -38,6 +38,11 @@ expect 0 '^\[\{"layer": "conv1"|"layer": "conv1"' 'it prints JSON' \
 expect 0 '^\| conv1 +\| Convolution' 'and Markdown' $q $few -o m.ini --format md
 expect 0 '^[ab]' 'a layer that is kept stays float' sh -c "$q $few --keep conv1 -o k.ini &&
     grep -q '^inputs = image\$' k.ini && echo a"
+expect 0 '^a' 'a first layer of few channels stays float where that is asked for' sh -c \
+    "$q $few --float-first -o k.ini && grep -q '^inputs = image\$' k.ini &&
+    grep -q '^inputs = relu1.dequantize\$' k.ini && echo a"
+expect 2 'float-first is of convolutions' 'which weights alone do not have' \
+    $q --weights-only --float-first -o k.ini
 expect 0 '^right: .*356 in int8' 'a budget of nothing leaves what it takes' \
     $q $all --budget '0 %' -o budget.ini
 

@@ -22,6 +22,7 @@ enum {
     OPTION_BUDGET,
     OPTION_SENSITIVITY,
     OPTION_KEEP,
+    OPTION_FLOAT_FIRST,
     OPTION_WEIGHTS_ONLY,
     OPTION_NO_BIAS,
     OPTION_BITS,
@@ -42,6 +43,7 @@ static const struct option options[] = {
     {"budget", required_argument, NULL, OPTION_BUDGET},
     {"sensitivity", no_argument, NULL, OPTION_SENSITIVITY},
     {"keep", required_argument, NULL, OPTION_KEEP},
+    {"float-first", no_argument, NULL, OPTION_FLOAT_FIRST},
     {"weights-only", no_argument, NULL, OPTION_WEIGHTS_ONLY},
     {"bits", required_argument, NULL, OPTION_BITS},
     {"group", required_argument, NULL, OPTION_GROUP},
@@ -137,6 +139,8 @@ static bool own_option(struct quantise_options *o, int option)
         return read_percent(&o->budget, "--budget");
     case OPTION_SENSITIVITY:
         return o->sensitivity = true;
+    case OPTION_FLOAT_FIRST:
+        return o->float_first = true;
     case OPTION_WEIGHTS_ONLY:
         return o->weights_only = true;
     case OPTION_BITS:
@@ -168,6 +172,8 @@ static int check_options(const struct quantise_options *o)
         {(o->save_ranges || o->collected) && !o->n_data, "ranges need --data"},
         {!o->weights_only && (o->form.bits || o->form.group),
          "--bits and --group are of --weights-only"},
+        {o->float_first && (o->weights_only || o->to != &quant_int8),
+         "--float-first is of convolutions, which --weights-only and --to e4m3 leave"},
         {o->weights_only && o->to != &quant_int8,
          "--to e4m3 is for inputs and weights: --weights-only has --bits"},
         {!o->to->even && strcmp(o->method->name, "max") != 0 &&

@@ -68,6 +68,21 @@ static int note_kept(struct job *j, const char *name, strata_error *err)
                      near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
+/* Convolutions of few channels that read an input, as images: their depth does not fill
+ * what multiplies bytes, and what they read would be rounded for them alone. */
+static void keep_first(struct job *j)
+{
+    enum { FEW = 16 };
+    const strata_network *net = j->session.network;
+    for (size_t i = 0; i < net->n_layers; i++) {
+        const struct network_layer *l = &net->layers[i];
+        if (strcmp(l->type->full_name, "core::Convolution@1") == 0 &&
+            net->tensors[l->inputs[0]].producer < 0 &&
+            net->tensors[l->inputs[0]].dims[1] < FEW)
+            j->keep[i] = true;
+    }
+}
+
 static const struct weight_form *form_of(const struct job *j)
 {
     return j->o->weights_only ? &j->o->form : NULL;
@@ -80,6 +95,8 @@ static int choose_layers(struct job *j, strata_error *err)
     int status = j->keep ? STRATA_OK : STRATA_ENOMEM;
     for (size_t i = 0; i < j->o->n_keep && status == STRATA_OK; i++)
         status = note_kept(j, j->o->keep[i], err);
+    if (status == STRATA_OK && j->o->float_first)
+        keep_first(j);
     if (status == STRATA_OK)
         status = scheme_make(&j->scheme, net, j->o->to, j->keep, form_of(j), err);
     if (status == STRATA_OK && j->scheme.n_layers == 0)
@@ -428,6 +445,8 @@ const struct tool_command tool_quantise = {
         "      --ranges=FILE     take these ranges instead of collecting any\n"
         "      --collected=FILE  keep what is collected, and go on from it next time\n"
         "      --keep=LAYER      leave a layer in floats (repeatable)\n"
+        "      --float-first     leave convolutions that read an input of fewer than 16\n"
+        "                        channels in floats\n"
         "      --labels=FILE     the class of each sample: a line each, .npy or IDX\n"
         "      --sensitivity     the answers with each layer quantised alone, too\n"
         "      --budget=PERCENT  of all labelled samples so many more may be wrong, as "

@@ -31,6 +31,8 @@ TestSuite(fold, .init = open_files, .fini = scratch_remove, .timeout = 600);
     "[layer " name "]\ntype = Convolution\ninputs = " from "\nfilters = 16\n"            \
     "kernel = 3x3\npad = 1\nweights = w:conv\n" more
 #define SUM(name, from) "[layer " name "]\ntype = ElementWise\ninputs = " from "\n"
+#define AVERAGE(name, from, more)                                                        \
+    "[layer " name "]\ntype = Pooling\nkind = average\ninputs = " from "\n" more
 /* Batch norm, as an import leaves it. */
 #define NORM(name, from)                                                                 \
     "[layer " name "]\ntype = Scale\ninputs = " from                                     \
@@ -114,6 +116,13 @@ static const struct fold_case {
               "bias = none\n") "[layer bn]\ntype = Scale\ninputs = c\nscale = 0.5\n"
                                "shift = -0.25\n" Q("r", "bn", "b") DQ("y", "r", "b"),
      {"q", "c + bn + r", "y"},
+     1},
+    {"an average of windows, and of a plane",
+     HEAD("2 x 16 x 9 x 7", "y") RELU("act", "x") Q("q", "act", "a") DQ("dq", "q", "a")
+         AVERAGE("p", "dq", "kernel = 3\nstride = 3\n") Q("r", "p", "b")
+             DQ("dr", "r", "b") AVERAGE("g", "dr", "global = yes\n") Q("s", "g", "a")
+                 DQ("y", "s", "a"),
+     {"act", "q", "p + r", "g + s", "y"},
      1},
     {"no scale behind",
      HEAD("2 x 16 x 8 x 8", "y") Q("q", "x", "a") DQ("dq", "q", "a") CONV("y", "dq", ""),

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * QuantizedPooling on CUDA: four channels a thread where they lie side by side, with
+ * large windows shared by four threads.
+ */
+#include "plugins/common/quantized/direct.cuh"
+#include "plugins/quantized_pooling/maxima.cuh"
+
+/* A warp has words of four channels, and parts of their windows. */
+enum { WORDS = 8, PARTS = 32 / WORDS };
+
+struct pooling_job {
+    window_tensor x, y;
+    struct average a;
+    const float *scale_in, *scale_out;
+    strata_quantized q;
+    int64_t total, pixels; /* outputs of all channels of a thread; pixels of an image */
+    uint32_t columns, channels; /* columns: threads that have all channels of a pixel */
+    int32_t out, is_signed;
+};
+
+struct pooling_window {
+    struct average_span s[WINDOW_DIMS];
+    int64_t image;
+    int32_t inside, counted;
+};
+
+static __device__ inline pooling_window window_at(const pooling_job &j, int64_t pixel)
+{
+    const struct window &w = j.a.w;
+    const int64_t i = pixel % j.pixels;
+    const int64_t o[WINDOW_DIMS] = {i / w.out[2] / w.out[1], i / w.out[2] % w.out[1],
+                                    i % w.out[2]};
+    pooling_window p;
+    p.image = pixel / j.pixels;
+    p.inside = p.counted = 1;
+#pragma unroll
+    for (int d = 0; d < WINDOW_DIMS; d++) {
+        p.s[d] = average_span(&j.a, d, o[d]);
+        p.inside *= (int32_t)p.s[d].n;
+        p.counted *= (int32_t)p.s[d].counted;
+    }
+    return p;
+}
+
+/* Where element t of those inside lies, from the image's first channel. */
+static __device__ inline int64_t offset_of(const pooling_job &j, const pooling_window &p,
+                                           uint32_t t)
+{
+    const uint32_t width = (uint32_t)p.s[2].n, height = (uint32_t)p.s[1].n;
+    const uint32_t row = t / width, k = t - row * width;
+    const uint32_t d = row / height, h = row - d * height;
+    const int64_t *step = j.a.w.dilation;
+    return (p.s[0].first + d * step[0]) * j.x.step[0] +
+           (p.s[1].first + h * step[1]) * j.x.step[1] +
+           (p.s[2].first + k * step[2]) * j.x.step[2];
+}
+
+/* N: channels of a thread, 4 or 1. Every Parts-th element from `part` on. */
+template <int N, int Parts>
+static __device__ inline void sum_part(int32_t (&sum)[N], const pooling_job &j,
+                                       const pooling_window &p, const uint8_t *x,
+                                       int part)
+{
+#pragma unroll 4
+    for (int32_t t = part; t < p.inside; t += Parts) {
+        const uint8_t *from = x + offset_of(j, p, (uint32_t)t);
+        if constexpr (N == 4) {
+            const int32_t word = *(const int32_t *)from;
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                sum[e] = multiply_bytes(word, 1 << 8 * e, sum[e], j.is_signed);
+        } else {
+            sum[0] += j.is_signed ? (int8_t)*from : *from;
+        }
+    }
+}
+
+/* What a sum becomes, or 0 in a pad lane. */
+static __device__ inline void put_mean(const pooling_job &j, const pooling_window &p,
+                                       int64_t at, uint32_t channel, int32_t sum)
+{
+    const float scaled =
+        __fmul_rn((float)(sum - p.inside * (int32_t)j.q.zero_in), *j.scale_in);
+    const float mean = p.counted ? __fdiv_rn(scaled, (float)p.counted) : 0;
+    if (channel < j.channels)
+        quantized_put(j.y.data, j.out, at, j.q, quantized_activate_rounded(j.q, mean),
+                      j.scale_out);
+    else
+        ((uint8_t *)j.y.data)[at] = 0; /* bytes alone have pad lanes */
+}
+
+template <int N, int Parts>
+static __global__ void __launch_bounds__(CUDA_BLOCK)
+    average_kernel(const __grid_constant__ pooling_job j)
+{
+    const int64_t thread = (int64_t)blockIdx.x * CUDA_BLOCK + threadIdx.x;
+    const int64_t i = Parts == 1 ? thread : thread / 32 * WORDS + thread % WORDS;
+    const int part = Parts == 1 ? 0 : (int)(thread % 32) / WORDS;
+    const bool mine = i < j.total;
+    const uint32_t channel = mine ? (uint32_t)(i % j.columns) * N : 0;
+    const pooling_window p = window_at(j, mine ? i / j.columns : 0);
+    int32_t sum[N] = {};
+    wait_for_previous();
+    if (mine)
+        sum_part<N, Parts>(sum, j, p,
+                           (const uint8_t *)j.x.data + p.image * j.x.image +
+                               channel_offset(j.x, channel),
+                           part);
+    if (Parts > 1)
+#pragma unroll
+        for (int e = 0; e < N; e++)
+            for (int d = WORDS; d < 32; d *= 2)
+                sum[e] += __shfl_xor_sync(0xffffffffu, sum[e], d);
+    if (!mine || part > 0)
+        return;
+    const struct window &w = j.a.w;
+    const int64_t o = i / j.columns % j.pixels;
+    const int64_t at = p.image * j.y.image + o / w.out[2] / w.out[1] * j.y.step[0] +
+                       o / w.out[2] % w.out[1] * j.y.step[1] + o % w.out[2] * j.y.step[2];
+#pragma unroll
+    for (int e = 0; e < N; e++)
+        put_mean(j, p, at + channel_offset(j.y, channel + e), channel + e, sum[e]);
+}
+
+/* ---- on the host ------------------------------------------------------------------- */
+
+/* Whether four channels are an aligned word everywhere. */
+static bool has_words(const window_tensor &x, int64_t stored)
+{
+    bool whole = (x.mask % 4 == 3 || x.channel == 1) && stored % 4 == 0 &&
+                 x.image % 4 == 0 && (x.channel == 1 || x.channel % 4 == 0) &&
+                 (uintptr_t)x.data % 4 == 0;
+    for (int d = 0; d < WINDOW_DIMS; d++)
+        whole = whole && x.step[d] % 4 == 0;
+    return whole;
+}
+
+static pooling_job job_of(const strata_run *r, bool *words)
+{
+    const strata_quantized_pooling *p = (const strata_quantized_pooling *)r->params;
+    const strata_tensor *y = &r->out[0];
+    pooling_job j = {};
+    j.x = window_tensor_of(&r->in[0]);
+    j.y = window_tensor_of(y);
+    j.a = *(const struct average *)r->state;
+    j.scale_in = (const float *)r->weight[SCALE_IN].data;
+    j.scale_out = (const float *)r->weight[SCALE_OUT].data;
+    j.q = p->quantized;
+    j.pixels = window_out_count(&j.a.w);
+    j.channels = (uint32_t)y->dims[1];
+    const uint32_t stored = (j.channels + j.y.mask) & ~j.y.mask;
+    *words = has_words(j.x, stored);
+    j.columns = *words ? stored / 4 : stored;
+    j.total = y->dims[0] * j.pixels * j.columns;
+    j.out = y->dtype;
+    j.is_signed = r->in[0].dtype == STRATA_INT8;
+    return j;
+}
+
+static int run(const strata_run *r)
+{
+    bool words;
+    const pooling_job j = job_of(r, &words);
+    const bool large = window_kernel_count(&j.a.w) >= 4 * PARTS;
+    if (j.total == 0)
+        return STRATA_OK;
+    auto *kernel = words   ? large ? average_kernel<4, PARTS> : average_kernel<4, 1>
+                     : large ? average_kernel<1, PARTS>
+                           : average_kernel<1, 1>;
+    const int64_t threads = large ? (j.total + WORDS - 1) / WORDS * 32 : j.total;
+    launch_overlapped(kernel, dim3(layer_blocks(threads, CUDA_BLOCK)), dim3(CUDA_BLOCK),
+                      0, layer_stream(r), j);
+    return layer_launched(r, "quantized_pooling");
+}
+
+#define ROW(bytes, floats)                                                               \
+    {                                                                                    \
+        {bytes},                                                                         \
+        {                                                                                \
+            (bytes) | (floats)                                                           \
+        }                                                                                \
+    }
+static const strata_row rows[] = {
+    ROW(STRATA_I8_NCHW | STRATA_U8_NCHW, STRATA_F32_NCHW | STRATA_F16_NCHW),
+    ROW(STRATA_I8_NHWC | STRATA_U8_NHWC, STRATA_F32_NHWC | STRATA_F16_NHWC),
+    ROW(STRATA_I8_NC4HW4 | STRATA_U8_NC4HW4, 0),
+    ROW(STRATA_I8_NC32HW32 | STRATA_U8_NC32HW32, 0),
+    ROW(STRATA_I8_NHWC16, 0),
+};
+
+static const strata_row maxima_rows[] = {
+    {{STRATA_F16_NHWC8 | STRATA_F16_NHWC | STRATA_F32_NHWC},
+     {STRATA_I8_NHWC | STRATA_U8_NHWC | STRATA_I8_NHWC16}},
+};
+
+static const strata_impl impls[] = {
+    {.id = 1,
+     .device = STRATA_CUDA,
+     .name = "cuda",
+     .rows = STRATA_ARRAY(rows),
+     .state_size = sizeof(struct average),
+     .accept = average_accept,
+     .setup = average_setup,
+     .run = run,
+     .bandwidth = 0.5},
+    {.id = 2,
+     .device = STRATA_CUDA,
+     .name = "maxima",
+     .rows = STRATA_ARRAY(maxima_rows),
+     .state_size = sizeof(struct average),
+     .accept = maxima_accept,
+     .setup = average_setup,
+     .run = maxima_run,
+     .bandwidth = 0.7},
+};
+
+static const strata_extends quantized_pooling = {
+    .struct_size = sizeof(strata_extends),
+    .version = 1,
+    .layer = "core::QuantizedPooling",
+    .params_size = sizeof(strata_quantized_pooling),
+    .impls = STRATA_ARRAY(impls),
+};
+static const strata_extends *const extends[] = {&quantized_pooling};
+STRATA_MODULE_EXTENDS("core.cuda", "1.0.0", "+core::QuantizedPooling", extends)
