@@ -20,7 +20,8 @@ static const product_launch *const launches[HOPPER_TACTICS][2] = {
     PRODUCT_LAUNCHES(1, 96, 2, 5, false, false, true, 1),  /* 128x96_split */
     PRODUCT_LAUNCHES(1, 64, 2, 5, false, false, true, 1),  /* 128x64_split */
     PRODUCT_LAUNCHES(1, 64, 1, 5, false, false, true, 2),  /* 64x64_split */
-    PRODUCT_LAUNCHES(1, 32, 1, 12, false, false, true, 1)  /* 64x32_split */
+    PRODUCT_LAUNCHES(1, 32, 1, 12, false, false, true, 1), /* 64x32_split */
+    PRODUCT_LAUNCHES(1, 32, 1, 6, false, false, true, 2)   /* 64x32_half */
 };
 
 /* ---- what it takes --------------------------------------------------------------------

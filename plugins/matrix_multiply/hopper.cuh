@@ -5,7 +5,8 @@
 #ifndef PLUGINS_MATRIX_MULTIPLY_HOPPER_CUH
 #define PLUGINS_MATRIX_MULTIPLY_HOPPER_CUH
 
-/* Rows x columns of a tile. */
+/* Rows x columns of a tile; half: of a multiprocessor's memory, where another one's fits
+ * beside it. */
 #define HOPPER_EACH(_)                                                                   \
     _(128x128_pair)                                                                      \
     _(128x256_pair)                                                                      \
@@ -13,7 +14,8 @@
     _(128x96_split)                                                                      \
     _(128x64_split)                                                                      \
     _(64x64_split)                                                                       \
-    _(64x32_split)
+    _(64x32_split)                                                                       \
+    _(64x32_half)
 
 #include "plugins/common/product/tactics.h"
 

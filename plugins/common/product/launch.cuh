@@ -61,10 +61,17 @@ static inline const char *product_refusal(const product_launch &l, int64_t rows,
     return tiles > PRODUCT_MOST_TILES ? "its tiles are for smaller layers" : NULL;
 }
 
+/* A kernel that begins beside another one on a multiprocessor must find the same division
+ * of its memory: as much of it shared as there is. */
 static inline cudaError_t product_prepare(const product_launch &l)
 {
-    return cudaFuncSetAttribute(l.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                l.bytes);
+    const cudaError_t e = cudaFuncSetAttribute(
+        l.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, l.bytes);
+    return e == cudaSuccess
+               ? cudaFuncSetAttribute(l.kernel,
+                                      cudaFuncAttributePreferredSharedMemoryCarveout,
+                                      cudaSharedmemCarveoutMaxShared)
+               : e;
 }
 
 /* The matrices of a batch, for the copy engine. */
