@@ -213,13 +213,13 @@ static struct parts parts_of(const struct side *to, const struct side *from,
     struct parts p = {.n = 0};
     if (!slab_on_sectors(to) || !slab_on_sectors(from))
         return p;
-    for (int64_t most = MOST_PIXELS;
-         most >= LEAST_PIXELS && p.n<MOST_PARTS; most -= most / 8> step ? most / 8
-                                                                        : step) {
+    int64_t most = MOST_PIXELS;
+    while (most >= LEAST_PIXELS && p.n < MOST_PARTS) {
         const int64_t parts = (pixels + most - 1) / most;
         const int64_t n = round_up((pixels + parts - 1) / parts, step);
         if (n < pixels && (p.n == 0 || p.pixels[p.n - 1] > n))
             p.pixels[p.n++] = n;
+        most -= most / 8 > step ? most / 8 : step;
     }
     return p;
 }
