@@ -103,6 +103,7 @@ static int form_of(const struct reformat_slab *j, const struct request *r,
         return to->size == 4 ? BYTES_WORDS : BYTES_PIECES;
     if (r->panel.src.planar)
         return !quads || !whole(to_lanes, 16) || j->channels < 16 ? BYTES_GATHER
+               : whole(to_lanes, 64)                              ? BYTES_WEAVE
                : row_of(r, to, c) >= LONG_ROW                     ? BYTES_BRAID
                : whole(to_lanes, SECTOR)                          ? BYTES_WEAVE
                                                                   : BYTES_GATHER;
@@ -217,7 +218,8 @@ static struct parts parts_of(const struct side *to, const struct side *from,
     while (most >= LEAST_PIXELS && p.n < MOST_PARTS) {
         const int64_t parts = (pixels + most - 1) / most;
         const int64_t n = round_up((pixels + parts - 1) / parts, step);
-        if (n < pixels && (p.n == 0 || p.pixels[p.n - 1] > n))
+        const int64_t twice = (pixels + n - 1) / n * n - pixels; /* the last part's */
+        if (n < pixels && twice <= pixels / 16 && (p.n == 0 || p.pixels[p.n - 1] > n))
             p.pixels[p.n++] = n;
         most -= most / 8 > step ? most / 8 : step;
     }
@@ -261,16 +263,21 @@ static bool cut_rows(struct reformat_slab *j, const struct request *r,
     return false;
 }
 
-/* The longest rows that there are; small tiles rather than large ones. */
+/* The longest rows that there are, in small tiles if that can be: two large ones do not
+ * keep a multiprocessor busy, but where 16 bytes move as one. */
 static bool cut(struct reformat_slab *j, const struct request *r, const struct side *to,
                 const struct side *from)
 {
     static const int64_t rows[] = {512, 192, 128, 64, 32};
     const struct parts parts = parts_of(to, from, r->panel.pixel.extent);
-    bool cut = cut_images(j, r, to, from);
-    for (int i = 0; i < 5 && !cut; i++)
+    const int64_t small = small_tile(r, to);
+    bool cut =
+        cut_images(j, r, to, from) || cut_rows(j, r, to, from, &parts, rows[0], small);
+    for (int i = 1; i < 5 && !cut; i++)
         cut = cut_rows(j, r, to, from, &parts, rows[i],
-                       i == 0 ? small_tile(r, to) : WHOLE_BYTES);
+                       to->size == 16 ? WHOLE_BYTES : small);
+    for (int i = 1; i < 5 && !cut; i++)
+        cut = cut_rows(j, r, to, from, &parts, rows[i], WHOLE_BYTES);
     return cut;
 }
 
