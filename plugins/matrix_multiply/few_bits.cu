@@ -21,11 +21,11 @@ template <typename T, int Bits, int Rows, int Flush>
 struct few_plain {
     enum { Pairs = few_block<Bits>::pairs };
     const T *a[Rows];
-    int64_t depth, k; /* of A, less where the lane begins; of the block */
+    int32_t depth, k; /* of A, less where the lane begins; of the block */
     float all[2][Rows];
     int rows;
 
-    __device__ inline void read(int64_t from)
+    __device__ inline void read(int32_t from)
     {
         k = from;
     }
@@ -42,7 +42,7 @@ struct few_plain {
             for (int c = 0; c < 2; c++)
 #pragma unroll
                 for (int r = 0; r < Rows; r++)
-                    all[c][r] += s.factors[u * FEW_COLUMNS + c * 8] * sum[c][r];
+                    all[c][r] += s.factor(u, c) * sum[c][r];
         }
     }
 
@@ -53,7 +53,7 @@ struct few_plain {
         uint4 v[Rows];
 #pragma unroll
         for (int r = 0; r < Rows; r++)
-            v[r] = read_eight(a[r], k + p * FEW_PAIR, depth);
+            v[r] = few_eight(a[r], k + p * FEW_PAIR, depth);
 #pragma unroll
         for (int c = 0; c < 2; c++)
             few_unpack<T, Bits>(x[c], s.piece[c], p);
@@ -96,7 +96,7 @@ static __global__ void __launch_bounds__(THREADS, MULTIPROCESSOR)
 #pragma unroll
     for (int r = 0; r < Rows; r++)
         work.a[r] = row_of<T>(g, o, row + r);
-    work.depth = g.j.p.k - threadIdx.x % 4 * 8;
+    work.depth = (int32_t)g.j.p.k - threadIdx.x % 4 * 8;
     work.rows = g.rows;
     walk_panels<T, Bits>(g, o, row, work);
 }
@@ -113,13 +113,13 @@ struct few_tiles {
     float all[Tiles][4];
     int rows;
 
-    __device__ inline void read(int64_t k)
+    __device__ inline void read(int32_t k)
     {
 #pragma unroll
         for (int p = 0; p < Pairs; p++)
 #pragma unroll
             for (int t = 0; t < Tiles; t++)
-                v[p][t] = read_eight(a[t], k + p * FEW_PAIR, depth[t]);
+                v[p][t] = few_eight(a[t], k + p * FEW_PAIR, depth[t]);
     }
 
     __device__ inline void multiply(const few_stage &s)
@@ -145,8 +145,7 @@ struct few_tiles {
             for (int t = 0; t < Tiles; t++)
 #pragma unroll
                 for (int i = 0; i < 4; i++)
-                    all[t][i] += s.factors[u * FEW_COLUMNS + i / 2 * 8] *
-                                 (sum[t][0][i] + sum[t][1][i]);
+                    all[t][i] += s.factor(u, i / 2) * (sum[t][0][i] + sum[t][1][i]);
         }
     }
 
@@ -175,7 +174,7 @@ static __global__ void __launch_bounds__(THREADS, MULTIPROCESSOR)
     for (int t = 0; t < Tiles; t++) {
         const int64_t row = threadIdx.x % 32 / 4 + t * 8;
         work.a[t] = row_of<T>(g, o, row);
-        work.depth[t] = row < g.j.p.m ? g.j.p.k - threadIdx.x % 4 * 8 : 0;
+        work.depth[t] = row < g.j.p.m ? (int32_t)g.j.p.k - threadIdx.x % 4 * 8 : 0;
     }
     work.rows = g.rows;
     walk_panels<T, Bits>(g, o, 0, work);
@@ -319,8 +318,10 @@ int few_bits_cuda_accept(const strata_node *n)
     if (p.k == 0 || p.n == 0 || p.k % 8 != 0 || a.column != 1 ||
         !is_aligned(p, a, p.m > 1 ? a.row : 0, 8))
         return refuse(n, "rows of A are not whole pieces of 16 bytes");
-    if (p.batches > 65535 || p.n > INT32_MAX)
-        return refuse(n, "a grid has at most 65535 products and 2^31 - 1 columns");
+    if (p.batches > 65535 || p.n > INT32_MAX / 2 || p.k > INT32_MAX / 2)
+        return refuse(n,
+                      "it multiplies at most 65535 matrices of 2^30 - 1 columns and as "
+                      "many rows");
     return STRATA_OK;
 }
 

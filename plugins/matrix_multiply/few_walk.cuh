@@ -11,7 +11,8 @@
 #include "plugins/matrix_multiply/few_bits.cuh"
 #include "plugins/matrix_multiply/few_rows.cuh"
 
-#define FEW_ROOMS 6 /* of a warp */
+#define FEW_ROOMS 4 /* of a warp */
+#define FEW_CHUNK 2 /* blocks of a room, at most */
 
 /* ---- a warp's blocks ------------------------------------------------------------- */
 
@@ -22,11 +23,12 @@ struct few_share {
 };
 
 /* Share `rank` of `ranks`, no two of which differ by more than a block. */
-static __device__ inline void few_share_blocks(few_share &s, int64_t blocks, int64_t rank,
-                                               int64_t ranks)
+static __device__ inline void few_share_blocks(few_share &s, uint32_t blocks,
+                                               uint32_t rank, uint32_t ranks)
 {
-    s.first = (int32_t)(blocks * rank / ranks);
-    s.count = (int32_t)(blocks * (rank + 1) / ranks) - s.first;
+    const uint32_t each = blocks / ranks, more = blocks % ranks;
+    s.first = (int32_t)(rank * each + min(rank, more));
+    s.count = (int32_t)(each + (rank < more));
 }
 
 /* They come one after the other into the warp's part of shared memory, whose rooms the
@@ -50,30 +52,30 @@ struct few_ring {
         rooms = shared;
         barriers = (uint32_t)__cvta_generic_to_shared(barrier);
         left = count = s.count;
-        panels =
-            s.count > 0 && s.panel < s.panels ? (s.panels - 1 - s.panel) / s.by + 1 : 0;
+        panels = s.count > 0 ? (s.panels - 1 - s.panel) / s.by + 1 : 0;
         jump = (s.by * blocks - s.count) * bytes;
         room = parity = 0;
 #if __CUDA_ARCH__ >= 900
-        if (threadIdx.x % 32 == 0) {
-            for (int i = 0; i < FEW_ROOMS; i++)
-                barrier_init(barriers + i * 8, 1);
-            barrier_publish();
-        }
+        if (threadIdx.x % 32 < FEW_ROOMS)
+            barrier_init(barriers + threadIdx.x % 32 * 8, 1);
+        asm volatile("fence.mbarrier_init.release.cluster;\n" ::: "memory");
         __syncwarp();
 #endif
+#pragma unroll 1
         for (int i = 0; i < FEW_ROOMS; i++)
             bring(i);
     }
 
-    /* The next block into a room that nobody reads any more. */
+    /* The next blocks into a room that nobody reads any more. */
     __device__ inline void bring(uint32_t into)
     {
         if (panels > 0) {
-            copy((uint32_t)__cvta_generic_to_shared(rooms) + into * bytes,
-                 barriers + into * 8);
-            from += bytes;
-            if (--left == 0) {
+            const int32_t n = min(left, FEW_CHUNK);
+            copy((uint32_t)__cvta_generic_to_shared(rooms) + into * FEW_CHUNK * bytes,
+                 barriers + into * 8, n * bytes);
+            from += n * bytes;
+            left -= n;
+            if (left == 0) {
                 left = count;
                 panels--;
                 from += jump;
@@ -84,26 +86,26 @@ struct few_ring {
 #endif
     }
 
-    __device__ inline void copy(uint32_t to, uint32_t barrier) const
+    __device__ inline void copy(uint32_t to, uint32_t barrier, int32_t all) const
     {
 #if __CUDA_ARCH__ >= 900
         if (threadIdx.x % 32 == 0) {
-            barrier_expect(barrier, (uint32_t)bytes);
+            barrier_expect(barrier, (uint32_t)all);
             asm volatile(
                 "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
                 "[%0], [%1], %2, [%3];\n" ::"r"(to),
-                "l"(from), "r"(bytes), "r"(barrier)
+                "l"(from), "r"(all), "r"(barrier)
                 : "memory");
         }
 #else
-        for (int32_t i = threadIdx.x % 32 * 16; i < bytes; i += 32 * 16)
+        for (int32_t i = threadIdx.x % 32 * 16; i < all; i += 32 * 16)
             asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(to + i),
                          "l"(from + i)
                          : "memory");
 #endif
     }
 
-    /* The oldest block, once it is there. */
+    /* The oldest blocks, once they are there. */
     __device__ inline const char *await(void) const
     {
 #if __CUDA_ARCH__ >= 900
@@ -112,10 +114,10 @@ struct few_ring {
         asm volatile("cp.async.wait_group %0;\n" ::"n"(FEW_ROOMS - 1) : "memory");
         __syncwarp();
 #endif
-        return rooms + room * bytes;
+        return rooms + room * FEW_CHUNK * bytes;
     }
 
-    /* The warp has read it. */
+    /* The warp has read them. */
     __device__ inline void release(void)
     {
         __syncwarp();
@@ -147,7 +149,7 @@ struct few_room {
 
 static __host__ __device__ inline int32_t few_ring_bytes(const few_matrix &b)
 {
-    return WARPS * FEW_ROOMS * b.block_bytes;
+    return WARPS * FEW_ROOMS * FEW_CHUNK * b.block_bytes;
 }
 
 static __host__ __device__ inline int32_t few_slot_sums(const few_job &g)
@@ -167,7 +169,7 @@ static __device__ inline few_room few_room_of(const few_job &g)
     const int warp = threadIdx.x / 32;
     uint64_t *barriers = (uint64_t *)((char *)shared + few_ring_bytes(g.b));
     few_room r;
-    r.ring = (char *)shared + warp * FEW_ROOMS * g.b.block_bytes;
+    r.ring = (char *)shared + warp * FEW_ROOMS * FEW_CHUNK * g.b.block_bytes;
     r.barriers = barriers + warp * FEW_ROOMS;
     r.part = (float *)(barriers + WARPS * FEW_ROOMS);
     r.total = r.part + WARPS * few_slot_sums(g);
@@ -181,8 +183,8 @@ static __device__ inline few_share few_share_of(const few_job &g)
     s.panel = (int32_t)(blockIdx.x / g.groups);
     s.by = (int32_t)(gridDim.x / g.groups);
     s.panels = (int32_t)((g.j.p.n + FEW_COLUMNS - 1) / FEW_COLUMNS);
-    few_share_blocks(s, g.b.blocks, blockIdx.z * WARPS + threadIdx.x / 32,
-                     g.split * WARPS);
+    few_share_blocks(s, (uint32_t)g.b.blocks, blockIdx.z * WARPS + threadIdx.x / 32,
+                     (uint32_t)g.split * WARPS);
     return s;
 }
 
@@ -207,7 +209,9 @@ static __device__ inline void finish_panels(const few_job &g, const matrix_offse
             const int64_t n =
                 (int64_t)(panel + i / each * s.by) * FEW_COLUMNS + i % each / g.rows;
             if (m < g.j.p.m && n < g.j.p.n)
-                store_sum<T>(g.j, o, m, n, room.total[i]);
+                store_sum<T>(g.j, o, m, n,
+                             g.b.factors ? g.b.factors[n] * room.total[i]
+                                         : room.total[i]);
         }
     __syncthreads();
 }
@@ -221,24 +225,34 @@ static __device__ inline const T *row_of(const few_job &g, const matrix_offsets 
            min(row, g.j.p.m - 1) * g.j.p.at[PRODUCT_A].row;
 }
 
-/* What a lane reads of a block of B: its pieces, and the factors of its two columns in
- * unit u at [u * 16] and [u * 16 + 8]. */
+/* What a lane reads of a block of B. */
 struct few_stage {
     uint4 piece[2];
-    const float *factors;
+    const float
+        *factors; /* of its first column in the first unit, if each unit has some */
+    bool each;
+
+    __device__ inline few_stage(const few_matrix &b, const char *at)
+    {
+        const int lane = threadIdx.x % 32;
+        piece[0] = *(const uint4 *)(at + lane * 16);
+        piece[1] = *(const uint4 *)(at + lane * 16 + 512);
+        factors = (const float *)(at + FEW_PIECES * 16) + lane / 4;
+        each = !b.factors;
+    }
+
+    /* Of its column c, in a unit. */
+    __device__ inline float factor(int unit, int c) const
+    {
+        return each ? factors[unit * FEW_COLUMNS + c * 8] : 1;
+    }
 };
 
-static __device__ inline few_stage few_stage_of(const few_matrix &b, const char *at,
-                                                int32_t panel)
+/* 8 elements of A from k on, zeros past the depth. */
+template <typename T>
+static __device__ inline uint4 few_eight(const T *from, int32_t k, int32_t depth)
 {
-    const int lane = threadIdx.x % 32;
-    few_stage s;
-    s.piece[0] = *(const uint4 *)(at + lane * 16);
-    s.piece[1] = *(const uint4 *)(at + lane * 16 + 512);
-    s.factors = b.factors ? b.factors + panel * FEW_COLUMNS
-                          : (const float *)(at + FEW_PIECES * 16);
-    s.factors += lane / 4;
-    return s;
+    return k < depth ? *(const uint4 *)(from + k) : make_uint4(0, 0, 0, 0);
 }
 
 /* work.read(k); work.multiply(stage) with what was read; work.put(part), which leaves
@@ -257,9 +271,15 @@ static __device__ inline void walk_panels(const few_job &g, const matrix_offsets
     launch_next();
     wait_for_previous();
     for (int32_t panel = first; panel < share.panels; panel += share.by) {
-        for (int32_t i = 0; i < share.count; i++) {
-            work.read((int64_t)(share.first + i) * few_block<Bits>::depth);
-            work.multiply(few_stage_of(g.b, ring.await(), panel));
+        for (int32_t i = 0; i < share.count; i += FEW_CHUNK) {
+            const int32_t k = (share.first + i) * few_block<Bits>::depth;
+            work.read(k);
+            const char *at = ring.await();
+            work.multiply(few_stage(g.b, at));
+            if (i + 1 < share.count) {
+                work.read(k + few_block<Bits>::depth);
+                work.multiply(few_stage(g.b, at + g.b.block_bytes));
+            }
             ring.release();
         }
         work.put(room.part + (slot * WARPS + threadIdx.x / 32) * each);
