@@ -268,7 +268,7 @@ static bool cut_rows(struct reformat_slab *j, const struct request *r,
 static bool cut(struct reformat_slab *j, const struct request *r, const struct side *to,
                 const struct side *from)
 {
-    static const int64_t rows[] = {512, 192, 128, 64, 32};
+    static const int64_t rows[] = {448, 192, 128, 64, 32};
     const struct parts parts = parts_of(to, from, r->panel.pixel.extent);
     const int64_t small = small_tile(r, to);
     bool cut =
