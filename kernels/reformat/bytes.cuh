@@ -153,6 +153,23 @@ struct bytes_scatter {
 
 /* ---- four pixels of sixteen channels ----------------------------------------------- */
 
+/* Sixteen words of four bytes: byte p of each in y[p], in their order. */
+static __device__ inline void transpose_words(pack<uint32_t, 4> (&y)[4], const char *here,
+                                              const uint32_t (&from)[16])
+{
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        uint32_t x[4];
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            x[k] = *(const uint32_t *)(here + from[i * 4 + k]);
+        transpose(x);
+#pragma unroll
+        for (int p = 0; p < 4; p++)
+            y[p].v[i] = x[p];
+    }
+}
+
 /* Out: to a copy of the tile. */
 template <bool Out>
 struct bytes_weave {
@@ -173,17 +190,7 @@ struct bytes_weave {
     __device__ inline void move(const reformat_slab &j, const char *here, char *dst) const
     {
         pack<uint32_t, 4> y[4]; /* of each pixel */
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            uint32_t x[4];
-#pragma unroll
-            for (int k = 0; k < 4; k++)
-                x[k] = *(const uint32_t *)(here + from[i * 4 + k]);
-            transpose(x);
-#pragma unroll
-            for (int p = 0; p < 4; p++)
-                y[p].v[i] = x[p];
-        }
+        transpose_words(y, here, from);
 #pragma unroll
         for (int p = 0; p < 4; p++)
             *(pack<uint32_t, 4> *)(dst + to + p * j.stride) = y[p];
@@ -207,17 +214,7 @@ struct bytes_comb {
     __device__ inline void move(const reformat_slab &j, const char *here, char *dst) const
     {
         pack<uint32_t, 4> y[4]; /* of each plane */
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            uint32_t x[4];
-#pragma unroll
-            for (int k = 0; k < 4; k++)
-                x[k] = *(const uint32_t *)(here + from[i * 4 + k]);
-            transpose(x);
-#pragma unroll
-            for (int p = 0; p < 4; p++)
-                y[p].v[i] = x[p];
-        }
+        transpose_words(y, here, from);
 #pragma unroll
         for (int p = 0; p < 4; p++)
             if (p < (int)planes)
