@@ -187,15 +187,18 @@ static int64_t small_tile(const struct request *r, const struct side *to)
                : IMAGES_BYTES;
 }
 
+/* On pieces: what is scattered is read 16 bytes at a time, not in words at any place. */
 static bool cut_images(struct reformat_slab *j, const struct request *r,
-                       const struct side *to, const struct side *from)
+                       const struct side *to, const struct side *from, int64_t most,
+                       bool on_pieces)
 {
     struct cut c = {.channels = r->panel.padded, .pixels = r->panel.pixel.extent};
     if (!slab_images_join(r, to, from, &(struct cut){c.channels, c.pixels, 1, 0, false}))
         return false;
     for (c.images = MOST_IMAGES; c.images > 0; c.images--)
-        if (r->panel.outer[0].extent % c.images == 0 &&
-            slab_bytes(to, &c) <= small_tile(r, to) && make_cut(j, r, to, from, c))
+        if (r->panel.outer[0].extent % c.images == 0 && slab_bytes(to, &c) <= most &&
+            make_cut(j, r, to, from, c) &&
+            !(on_pieces && j->end && j->form == BYTES_SCATTER))
             return true;
     return false;
 }
@@ -271,8 +274,10 @@ static bool cut(struct reformat_slab *j, const struct request *r, const struct s
     static const int64_t rows[] = {448, 192, 128, 64, 32};
     const struct parts parts = parts_of(to, from, r->panel.pixel.extent);
     const int64_t small = small_tile(r, to);
-    bool cut =
-        cut_images(j, r, to, from) || cut_rows(j, r, to, from, &parts, rows[0], small);
+    bool cut = cut_images(j, r, to, from, small, true) ||
+               cut_images(j, r, to, from, IMAGES_BYTES, true) ||
+               cut_images(j, r, to, from, small, false) ||
+               cut_rows(j, r, to, from, &parts, rows[0], small);
     for (int i = 1; i < 5 && !cut; i++)
         cut = cut_rows(j, r, to, from, &parts, rows[i],
                        to->size == 16 ? WHOLE_BYTES : small);
