@@ -23,17 +23,7 @@ struct few_plain {
     const T *a[Rows];
     int32_t depth, k; /* of A, less where the lane begins; of the block */
     float all[2][Rows];
-    int64_t row;
     int rows;
-
-    __device__ inline void begin(const few_job &g, const matrix_offsets &o)
-    {
-#pragma unroll
-        for (int r = 0; r < Rows; r++)
-            a[r] = row_of<T>(g, o, row + r);
-        depth = (int32_t)g.j.p.k - threadIdx.x % 4 * 8;
-        rows = g.rows;
-    }
 
     __device__ inline void read(int32_t from)
     {
@@ -100,10 +90,15 @@ template <typename T, int Bits, int Rows, int Flush>
 static __global__ void __launch_bounds__(THREADS, MULTIPROCESSOR)
     few_bits_kernel(const __grid_constant__ few_job g)
 {
+    const matrix_offsets o = offsets_of(g.j.p, blockIdx.y);
     const int64_t row = (int64_t)(blockIdx.x % g.groups) * Rows;
     few_plain<T, Bits, Rows, Flush> work = {};
-    work.row = row;
-    walk_panels<T, Bits>(g, row, work);
+#pragma unroll
+    for (int r = 0; r < Rows; r++)
+        work.a[r] = row_of<T>(g, o, row + r);
+    work.depth = (int32_t)g.j.p.k - threadIdx.x % 4 * 8;
+    work.rows = g.rows;
+    walk_panels<T, Bits>(g, o, row, work);
 }
 
 /* ---- tensor cores ---------------------------------------------------------------- */
@@ -112,37 +107,19 @@ template <typename T, int Bits, int Tiles, int Flush>
 struct few_tiles {
     enum { Pairs = few_block<Bits>::pairs };
     const T *a[Tiles];
-    int32_t all_k, depth; /* of A; less where the lane begins */
+    int64_t
+        depth[Tiles]; /* of A, less where the lane begins; none of rows past the end */
     uint4 v[Pairs][Tiles];
     float all[Tiles][4];
     int rows;
 
-    __device__ inline void begin(const few_job &g, const matrix_offsets &o)
-    {
-#pragma unroll
-        for (int t = 0; t < Tiles; t++)
-            a[t] = row_of<T>(g, o, threadIdx.x % 32 / 4 + t * 8);
-        all_k = (int32_t)g.j.p.k;
-        depth = all_k - threadIdx.x % 4 * 8;
-        rows = g.rows;
-    }
-
     __device__ inline void read(int32_t k)
-    {
-        if (k + few_block<Bits>::depth <= all_k)
-            read_block(k, k + few_block<Bits>::depth);
-        else
-            read_block(k, depth);
-    }
-
-    /* Zeros from `end` on. */
-    __device__ inline void read_block(int32_t k, int32_t end)
     {
 #pragma unroll
         for (int p = 0; p < Pairs; p++)
 #pragma unroll
             for (int t = 0; t < Tiles; t++)
-                v[p][t] = few_eight(a[t], k + p * FEW_PAIR, end);
+                v[p][t] = few_eight(a[t], k + p * FEW_PAIR, depth[t]);
     }
 
     __device__ inline void multiply(const few_stage &s)
@@ -191,8 +168,16 @@ template <typename T, int Bits, int Tiles, int Flush>
 static __global__ void __launch_bounds__(THREADS, MULTIPROCESSOR)
     few_bits_mma_kernel(const __grid_constant__ few_job g)
 {
+    const matrix_offsets o = offsets_of(g.j.p, blockIdx.y);
     few_tiles<T, Bits, Tiles, Flush> work = {};
-    walk_panels<T, Bits>(g, 0, work);
+#pragma unroll
+    for (int t = 0; t < Tiles; t++) {
+        const int64_t row = threadIdx.x % 32 / 4 + t * 8;
+        work.a[t] = row_of<T>(g, o, row);
+        work.depth[t] = row < g.j.p.m ? (int32_t)g.j.p.k - threadIdx.x % 4 * 8 : 0;
+    }
+    work.rows = g.rows;
+    walk_panels<T, Bits>(g, o, 0, work);
 }
 
 /* ---- packing --------------------------------------------------------------------- */

@@ -255,38 +255,31 @@ static __device__ inline uint4 few_eight(const T *from, int32_t k, int32_t depth
     return k < depth ? *(const uint4 *)(from + k) : make_uint4(0, 0, 0, 0);
 }
 
-/* A's rows from `row` on by B. work.begin(g, offsets); then, of each of the warp's blocks
- * and panels, work.read(k), work.multiply(stage) with what was read, work.put(part),
- * which leaves zeros. What is read of A for a block is asked for before the one before it
- * is let go. */
+/* work.read(k); work.multiply(stage) with what was read; work.put(part), which leaves
+ * zeros: of each of the warp's blocks and panels. */
 template <typename T, int Bits, typename Work>
-static __device__ inline void walk_panels(const few_job &g, int64_t row, Work &work)
+static __device__ inline void walk_panels(const few_job &g, const matrix_offsets &o,
+                                          int64_t row, Work &work)
 {
-    const int Depth = few_block<Bits>::depth;
     const few_room room = few_room_of(g);
     const few_share share = few_share_of(g);
+    const int each = FEW_COLUMNS * g.rows;
     few_ring ring(share, g.b.values, g.b.blocks, g.b.block_bytes, room.ring,
                   room.barriers);
-    launch_next();
-    const matrix_offsets o = offsets_of(g.j.p, blockIdx.y);
-    const int each = FEW_COLUMNS * g.rows;
-    const int32_t begin = share.first * Depth, end = begin + share.count * Depth;
-    int32_t first = share.panel, k = begin;
     int slot = 0;
-    work.begin(g, o);
+    int32_t first = share.panel;
+    launch_next();
     wait_for_previous();
-    work.read(k);
     for (int32_t panel = first; panel < share.panels; panel += share.by) {
         for (int32_t i = 0; i < share.count; i += FEW_CHUNK) {
+            const int32_t k = (share.first + i) * few_block<Bits>::depth;
+            work.read(k);
             const char *at = ring.await();
-            const int blocks = min(share.count - i, FEW_CHUNK);
-#pragma unroll
-            for (int c = 0; c < FEW_CHUNK; c++)
-                if (c < blocks) {
-                    work.multiply(few_stage(g.b, at + c * g.b.block_bytes));
-                    k = k + Depth == end ? begin : k + Depth;
-                    work.read(k);
-                }
+            work.multiply(few_stage(g.b, at));
+            if (i + 1 < share.count) {
+                work.read(k + few_block<Bits>::depth);
+                work.multiply(few_stage(g.b, at + g.b.block_bytes));
+            }
             ring.release();
         }
         work.put(room.part + (slot * WARPS + threadIdx.x / 32) * each);
