@@ -236,7 +236,8 @@ static size_t room_needed(const struct bench *b, strata_error *err)
     strata_desc d;
     for (size_t i = 0; i < ARRAY_LENGTH(shapes); i++)
         for (int k = 0; k < b->n_formats; k++)
-            if (strata_desc_format(&d, b->formats[k], shapes[i].dims, 4, err) ==
+            if (is_asked(b, shapes[i].dims) &&
+                strata_desc_format(&d, b->formats[k], shapes[i].dims, 4, err) ==
                     STRATA_OK &&
                 (size_t)strata_desc_bytes(&d) > most)
                 most = (size_t)strata_desc_bytes(&d);

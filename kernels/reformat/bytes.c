@@ -7,12 +7,15 @@
 
 enum {
     IMAGES_BYTES = 14 * 1024, /* of the destination's tile, of several whole images */
+    PLANES_BYTES = 8 * 1024,  /* of planes that are written byte by byte */
     WHOLE_BYTES = 26 * 1024,  /* of whole planes */
-    PART_BYTES = 22 * 1024,   /* of parts of them */
+    PART_BYTES = 16 * 1024,   /* of parts of them */
     MOST_IMAGES = 64,         /* of a tile */
     MOST_PIXELS = 1024,       /* of a part */
     LEAST_PIXELS = 16,
-    MOST_PARTS = 32, /* ways to cut pixels */
+    MOST_PARTS = 40, /* ways to cut pixels */
+    ACCESS = 64,     /* bytes of memory that are read or written together */
+    LONG_ROW = 1024, /* bytes that are worth an asynchronous store */
     SECTOR = 32,     /* bytes */
     HELD = 4,        /* pieces of a thread */
 };
@@ -80,6 +83,15 @@ static bool has_words(const struct request *r, const struct side *s, bool in_dst
            aligned(s->data, 4) && loops_whole(p->outer, p->n_outer, in_dst, 4);
 }
 
+/* Bytes of a tile that lie together. */
+static int64_t row_of(const struct request *r, const struct side *s, const struct cut *c)
+{
+    const int64_t lanes = slab_lanes(s, c->channels);
+    return slab_is_dense(s, c, r->panel.pixel.extent)
+               ? slab_bytes(s, c)
+               : (s->pixel == lanes ? c->pixels : 1) * lanes * s->size;
+}
+
 static int form_of(const struct reformat_slab *j, const struct request *r,
                    const struct side *to, const struct side *from, const struct cut *c)
 {
@@ -90,12 +102,18 @@ static int form_of(const struct reformat_slab *j, const struct request *r,
     if (to->size > 1)
         return to->size == 4 ? BYTES_WORDS : BYTES_PIECES;
     if (r->panel.src.planar)
-        return quads && whole(to_lanes, 16) ? BYTES_WEAVE
-               : whole(to_lanes, 4)         ? BYTES_GATHER
-                                            : -1;
-    if (quads && (from_lanes == 4 || whole(from_lanes, 16)))
-        return from_lanes == 4 ? BYTES_SPREAD : BYTES_UNWEAVE;
-    return !j->end && whole(from_lanes, 4) ? BYTES_SCATTER : -1;
+        return !quads || !whole(to_lanes, 16) || j->channels < 16 ? BYTES_GATHER
+               : whole(to_lanes, 64)                              ? BYTES_WEAVE
+               : row_of(r, to, c) >= LONG_ROW                     ? BYTES_BRAID
+               : whole(to_lanes, SECTOR)                          ? BYTES_WEAVE
+                                                                  : BYTES_GATHER;
+    if (quads && whole(from_lanes, 16))
+        return j->to.row_step != 0 && whole(c->pixels, 16) ? BYTES_COMB : BYTES_UNWEAVE;
+    if (quads && from_lanes == 4)
+        return BYTES_SPREAD;
+    return !j->end || loops_whole(r->panel.outer, r->panel.n_outer, false, 4)
+               ? BYTES_SCATTER
+               : -1;
 }
 
 static uint32_t items_of(const struct reformat_slab *j, const struct side *to,
@@ -104,7 +122,10 @@ static uint32_t items_of(const struct reformat_slab *j, const struct side *to,
     const uint64_t quads = (uint64_t)c->pixels / 4;
     switch (j->form) {
     case BYTES_WEAVE:
+    case BYTES_BRAID:
         return (uint32_t)(quads * (uint64_t)least(c->channels, to->channels) / 16);
+    case BYTES_COMB:
+        return (uint32_t)((uint64_t)c->pixels / 16 * divide_up(j->channels, 4));
     case BYTES_UNWEAVE:
     case BYTES_SPREAD:
         return (uint32_t)(quads * divide_up(j->channels, 16));
@@ -122,16 +143,18 @@ static bool lay_items(struct reformat_slab *j, const struct request *r,
     j->form = form_of(j, r, to, from, c);
     if (j->form < 0)
         return false;
-    const bool quads = j->form == BYTES_WEAVE || j->form >= BYTES_UNWEAVE;
-    j->held = quads ? 1 : HELD;
+    j->held = j->form <= BYTES_GATHER || j->form == BYTES_SCATTER ? HELD : 1;
     j->items = items_of(j, to, c);
     j->threads = ((uint32_t)divide_up(j->items, (uint64_t)j->held) + 31) / 32 * 32;
     j->quads = divisor((uint32_t)c->pixels / 4);
-    j->eights = divisor(j->to.lanes.d / 16);
-    j->stride = j->form == BYTES_WEAVE ? (uint32_t)j->to.pixel_step : (uint32_t)c->pixels;
+    j->eights =
+        divisor(j->form == BYTES_COMB ? (uint32_t)c->pixels / 16 : j->to.lanes.d / 16);
+    j->stride = j->form == BYTES_WEAVE   ? (uint32_t)j->to.pixel_step
+                : j->form == BYTES_BRAID ? j->to.lanes.d
+                                         : (uint32_t)c->pixels;
     j->rows = j->to.row_step == 0 ? 1 : j->to.pieces / j->to.row.d;
     j->row_bytes = (uint32_t)bytes / j->rows;
-    j->out = j->form >= BYTES_SCATTER ? (uint32_t)round_up(bytes + 16, 16) : 0;
+    j->out = j->form >= BYTES_BRAID ? (uint32_t)round_up(bytes + 16, 16) : 0;
     if (j->form == BYTES_GATHER)
         j->spread[0] = j->spread[1] = 0;
     return j->threads <= REFORMAT_QUAD_THREADS;
@@ -149,15 +172,6 @@ static bool make_cut(struct reformat_slab *j, const struct request *r,
            lay_items(j, r, to, from, &c);
 }
 
-/* Bytes of a tile that lie together. */
-static int64_t row_of(const struct request *r, const struct side *s, const struct cut *c)
-{
-    const int64_t lanes = slab_lanes(s, c->channels);
-    return slab_is_dense(s, c, r->panel.pixel.extent)
-               ? slab_bytes(s, c)
-               : (s->pixel == lanes ? c->pixels : 1) * lanes * s->size;
-}
-
 /* Whether a part's rows are long, and no other part's sectors. */
 static bool part_fits(const struct request *r, const struct side *s, const struct cut *c,
                       int64_t row)
@@ -165,20 +179,32 @@ static bool part_fits(const struct request *r, const struct side *s, const struc
     return row_of(r, s, c) >= row && whole(c->pixels * s->pixel * s->size, SECTOR);
 }
 
+/* Small tiles, so that there are many: bytes of planes take longest. */
+static int64_t small_tile(const struct request *r, const struct side *to)
+{
+    return r->panel.dst.planar && to->size == 1 && !whole(r->panel.pixel.extent, 4)
+               ? PLANES_BYTES
+               : IMAGES_BYTES;
+}
+
+/* On pieces: what is scattered is read 16 bytes at a time, not in words at any place. */
 static bool cut_images(struct reformat_slab *j, const struct request *r,
-                       const struct side *to, const struct side *from)
+                       const struct side *to, const struct side *from, int64_t most,
+                       bool on_pieces)
 {
     struct cut c = {.channels = r->panel.padded, .pixels = r->panel.pixel.extent};
     if (!slab_images_join(r, to, from, &(struct cut){c.channels, c.pixels, 1, 0, false}))
         return false;
     for (c.images = MOST_IMAGES; c.images > 0; c.images--)
-        if (r->panel.outer[0].extent % c.images == 0 &&
-            slab_bytes(to, &c) <= IMAGES_BYTES && make_cut(j, r, to, from, c))
+        if (r->panel.outer[0].extent % c.images == 0 && slab_bytes(to, &c) <= most &&
+            make_cut(j, r, to, from, c) &&
+            !(on_pieces && j->end && j->form == BYTES_SCATTER))
             return true;
     return false;
 }
 
-/* Parts of all pixels that are as long as each other, the longest first. */
+/* How many pixels parts may have, the most first: as few parts as that makes, as long as
+ * each other, on whole accesses of memory. */
 struct parts {
     int64_t pixels[MOST_PARTS];
     int n;
@@ -187,11 +213,19 @@ struct parts {
 static struct parts parts_of(const struct side *to, const struct side *from,
                              int64_t pixels)
 {
+    const int64_t step = ACCESS / to->size;
     struct parts p = {.n = 0};
-    if (slab_on_sectors(to) && slab_on_sectors(from))
-        for (int64_t n = MOST_PIXELS; n >= LEAST_PIXELS && p.n < MOST_PARTS; n -= 4)
-            if (whole(pixels, n))
-                p.pixels[p.n++] = n;
+    if (!slab_on_sectors(to) || !slab_on_sectors(from))
+        return p;
+    int64_t most = MOST_PIXELS;
+    while (most >= LEAST_PIXELS && p.n < MOST_PARTS) {
+        const int64_t parts = (pixels + most - 1) / most;
+        const int64_t n = round_up((pixels + parts - 1) / parts, step);
+        const int64_t twice = (pixels + n - 1) / n * n - pixels; /* the last part's */
+        if (n < pixels && twice <= pixels / 16 && (p.n == 0 || p.pixels[p.n - 1] > n))
+            p.pixels[p.n++] = n;
+        most -= most / 8 > step ? most / 8 : step;
+    }
     return p;
 }
 
@@ -232,21 +266,23 @@ static bool cut_rows(struct reformat_slab *j, const struct request *r,
     return false;
 }
 
-/* The longest rows that there are; small tiles rather than large ones. */
+/* The longest rows that there are, in small tiles if that can be: two large ones do not
+ * keep a multiprocessor busy, but where 16 bytes move as one. */
 static bool cut(struct reformat_slab *j, const struct request *r, const struct side *to,
                 const struct side *from)
 {
-    static const struct {
-        int64_t row, whole;
-    } plans[] = {{512, IMAGES_BYTES},
-                 {192, WHOLE_BYTES},
-                 {128, WHOLE_BYTES},
-                 {64, WHOLE_BYTES},
-                 {32, WHOLE_BYTES}};
+    static const int64_t rows[] = {448, 192, 128, 64, 32};
     const struct parts parts = parts_of(to, from, r->panel.pixel.extent);
-    bool cut = cut_images(j, r, to, from);
-    for (int i = 0; i < 5 && !cut; i++)
-        cut = cut_rows(j, r, to, from, &parts, plans[i].row, plans[i].whole);
+    const int64_t small = small_tile(r, to);
+    bool cut = cut_images(j, r, to, from, small, true) ||
+               cut_images(j, r, to, from, IMAGES_BYTES, true) ||
+               cut_images(j, r, to, from, small, false) ||
+               cut_rows(j, r, to, from, &parts, rows[0], small);
+    for (int i = 1; i < 5 && !cut; i++)
+        cut = cut_rows(j, r, to, from, &parts, rows[i],
+                       to->size == 16 ? WHOLE_BYTES : small);
+    for (int i = 1; i < 5 && !cut; i++)
+        cut = cut_rows(j, r, to, from, &parts, rows[i], WHOLE_BYTES);
     return cut;
 }
 
@@ -260,11 +296,12 @@ static bool wins(const struct request *r)
 {
     const enum order to = slab_order(r->dst), from = slab_order(r->src);
     const int64_t pixels = slab_pixels(r->dst);
+    const bool few = r->dst->dims[1] <= 8;
     if (to != PLANES && from != PLANES)
         return true;
     if (to == PLANES)
-        return r->src->vector == 4 ? !whole(pixels, 16) : r->dst->dims[1] > 8;
-    return r->dst->vector != 4 || !whole(pixels, 4);
+        return r->src->vector == 4 ? !whole(pixels, 16) : !few;
+    return r->dst->vector != 4 || !whole(pixels, 16) || few;
 }
 
 /* Whether the sides are what the formats say: without pads pixels may stand for

@@ -122,17 +122,24 @@ struct bytes_scatter {
     {
         bytes_quads q;
         q.find(j, j.from, j.to.blocks.d, n);
-        from = spread(j, n) * 16;
+        from = (j.end ? n : spread(j, n)) * 16;
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             to[i] = q.at[i];
-            valid[i] = q.valid[i];
+            valid[i] = n * 16 + i * 4 < j.bytes ? q.valid[i] : 0;
         }
     }
 
     __device__ inline void move(const reformat_slab &j, const char *here, char *out) const
     {
-        const pack<uint32_t, 4> x = *(const pack<uint32_t, 4> *)(here + from);
+        pack<uint32_t, 4> x;
+        if (j.end) { /* at any word */
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                x.v[i] = *(const uint32_t *)(here + from + i * 4);
+        } else {
+            x = *(const pack<uint32_t, 4> *)(here + from);
+        }
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             char *p = out + to[i];
@@ -146,6 +153,25 @@ struct bytes_scatter {
 
 /* ---- four pixels of sixteen channels ----------------------------------------------- */
 
+/* Sixteen words of four bytes: byte p of each in y[p], in their order. */
+static __device__ inline void transpose_words(pack<uint32_t, 4> (&y)[4], const char *here,
+                                              const uint32_t (&from)[16])
+{
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        uint32_t x[4];
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            x[k] = *(const uint32_t *)(here + from[i * 4 + k]);
+        transpose(x);
+#pragma unroll
+        for (int p = 0; p < 4; p++)
+            y[p].v[i] = x[p];
+    }
+}
+
+/* Out: to a copy of the tile. */
+template <bool Out>
 struct bytes_weave {
     uint32_t from[16], to;
 
@@ -155,7 +181,7 @@ struct bytes_weave {
         const uint32_t block = divide(rest, j.quads);
         const uint32_t pixel = (rest - block * j.quads.d) * 4;
         const uint32_t byte = (block * j.pixels.d + pixel) * j.to.lanes.d + lane;
-        to = piece_at(j, byte / 16);
+        to = Out ? byte : piece_at(j, byte / 16);
 #pragma unroll
         for (uint32_t i = 0; i < 16; i++)
             from[i] = source_of(j, {lane + i, pixel, block, 0}, 1);
@@ -164,20 +190,35 @@ struct bytes_weave {
     __device__ inline void move(const reformat_slab &j, const char *here, char *dst) const
     {
         pack<uint32_t, 4> y[4]; /* of each pixel */
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            uint32_t x[4];
-#pragma unroll
-            for (int k = 0; k < 4; k++)
-                x[k] = *(const uint32_t *)(here + from[i * 4 + k]);
-            transpose(x);
-#pragma unroll
-            for (int p = 0; p < 4; p++)
-                y[p].v[i] = x[p];
-        }
+        transpose_words(y, here, from);
 #pragma unroll
         for (int p = 0; p < 4; p++)
             *(pack<uint32_t, 4> *)(dst + to + p * j.stride) = y[p];
+    }
+};
+
+/* Sixteen pixels of four lanes, as planes. */
+struct bytes_comb {
+    uint32_t from[16], to, planes;
+
+    __device__ inline void find(const reformat_slab &j, uint32_t n)
+    {
+        const uint32_t c = divide(n, j.eights) * 4, piece = n - c / 4 * j.eights.d;
+        to = piece_at(j, c * j.eights.d + piece);
+        planes = min(4u, j.channels - c);
+#pragma unroll
+        for (uint32_t i = 0; i < 16; i++)
+            from[i] = source_of(j, {0, piece * 16 + i, c, 0}, 1);
+    }
+
+    __device__ inline void move(const reformat_slab &j, const char *here, char *dst) const
+    {
+        pack<uint32_t, 4> y[4]; /* of each plane */
+        transpose_words(y, here, from);
+#pragma unroll
+        for (int p = 0; p < 4; p++)
+            if (p < (int)planes)
+                *(pack<uint32_t, 4> *)(dst + to + p * (uint32_t)j.to.row_step) = y[p];
     }
 };
 

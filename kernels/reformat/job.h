@@ -123,8 +123,10 @@ enum reformat_slab_form {
     BYTES_PIECES,  /* 16 bytes, of vectors of sixteen */
     BYTES_GATHER,  /* 16 bytes of vectors of four or more, byte by byte out of planes */
     BYTES_WEAVE,   /* four pixels of sixteen planes, as lanes */
-    BYTES_SCATTER, /* planes out of 16 bytes of vectors, byte by byte, by way of a copy of
-                    * the destination's tile in shared memory */
+    BYTES_COMB,    /* sixteen pixels of four lanes, as planes */
+    BYTES_BRAID,   /* as BYTES_WEAVE, by way of a copy of the destination's tile in shared
+                    * memory, where it has long rows */
+    BYTES_SCATTER, /* planes out of 16 bytes of vectors, byte by byte, likewise */
     BYTES_UNWEAVE, /* four pixels of sixteen lanes, as planes, likewise */
     BYTES_SPREAD,  /* four pixels of four vectors of four, likewise */
 };

@@ -64,21 +64,21 @@ static __device__ inline matrix_offsets offsets_of(const matrix_product &p, int6
 
 /* Element (m, n) of Y from its sum. Called, not inlined: it holds every activation. */
 template <typename T>
-static __device__ __noinline__ void store_sum(const matrix_job &j,
-                                              const matrix_offsets &o, int64_t m,
-                                              int64_t n, float sum)
+static __device__ __noinline__ void
+store_sum(const matrix_job &j, const matrix_offsets &o, int64_t m, int64_t n, float sum)
 {
     const matrix &c = j.p.at[PRODUCT_C], &r = j.p.at[PRODUCT_RESIDUAL];
     const matrix &d = j.p.at[PRODUCT_D];
     float residual = 0, y = j.alpha * sum;
     if (j.c)
-        y += j.beta * to_float(((const T *)
-                                    j.c)[o.at[PRODUCT_C] + m * c.row + n * c.column]);
+        y += j.beta *
+             to_float(((const T *)j.c)[o.at[PRODUCT_C] + m * c.row + n * c.column]);
     if (j.bias)
         y += j.bias[n];
     if (j.epilogue.residual)
-        residual = to_float(((const T *)j.epilogue.residual)[o.at[PRODUCT_RESIDUAL] +
-                                                             m * r.row + n * r.column]);
+        residual = to_float(
+            ((const T *)
+                 j.epilogue.residual)[o.at[PRODUCT_RESIDUAL] + m * r.row + n * r.column]);
     from_float((T *)j.d + o.at[PRODUCT_D] + m * d.row + n * d.column,
                finish(y, 0, residual, j.epilogue));
 }
@@ -95,12 +95,12 @@ int gemv_run(const strata_run *r);
 int gemv_mma_run(const strata_run *r);
 
 /* few_bits.cu: few rows times a constant of 8 or 4 bits, as it lies in the device's
- * memory. */
+ * memory: [panels][blocks] of [64] pieces of 16 bytes, then the block's factors. */
 struct few_matrix {
-    const uint4 *values;  /* [panels][blocks][64] */
-    const float *factors; /* [panels][units][16], or one unit for all */
-    int64_t blocks, units;
-    int32_t each; /* 0: all units have the first one's factors */
+    const void *values;
+    const float *factors; /* [panels][16], if they are of all k; else NULL */
+    int64_t blocks;
+    int32_t block_bytes;
 };
 
 struct few_state {

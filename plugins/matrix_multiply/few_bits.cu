@@ -1,244 +1,183 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of up to 16 rows with a B of 8 or 4 bits, bound by reading it once: a block
- * has a panel of 16 columns, its warps take blocks of k in turn, with tensor cores. Bits
- * become floats in registers (few_bits.cuh), sums stay FP32 and are multiplied by the
- * factors at the end of every unit: of what shares one, as much as lies in a block. What
- * comes first of B and its factors is asked for before the kernel waits for the one
- * before it.
+ * Products of up to 16 rows with a B of 8 or 4 bits, bound by reading it once. Blocks go
+ * from panel to panel of 16 columns, as many as fill the chip once; each of a block's
+ * warps takes some of a panel's depth, which the copy engine brings (few_walk.cuh), and
+ * keeps its sums of several panels apart until they are added. Bits become floats in
+ * registers (few_bits.cuh), sums stay FP32 and are multiplied by the factors at the end
+ * of every unit: of what shares one, as much as lies in a block. What comes first of B is
+ * asked for before the kernel waits for the one before it.
  */
-#include "plugins/matrix_multiply/few_bits.cuh"
+#include "plugins/matrix_multiply/few_walk.cuh"
 
-#include "plugins/matrix_multiply/few_rows.cuh"
-
-#define STAGES 4 /* blocks of k on their way to a warp */
+#define MOST_SLOTS 16    /* panels whose sums are kept */
+#define SLOT_ROWS 64     /* of all of them, or one panel's */
+#define MULTIPROCESSOR 2 /* blocks of it */
 #define MOST_BLOCKS 65535
-
-struct few_job {
-    matrix_job j;
-    few_matrix b;
-    int32_t split;  /* blocks that share the depth: a cluster in z */
-    int32_t groups; /* of A's rows */
-};
-
-/* ---- what both kernels do -------------------------------------------------------- */
-
-/* A warp's block of k, and the factors of a lane's two columns in each of its units. */
-template <int Units>
-struct few_stage {
-    uint4 piece[2];
-    float factor[Units][2];
-};
-
-template <int Units>
-static __device__ inline void read_stage(few_stage<Units> &s, const few_matrix &b,
-                                         const uint4 *values, const float *factors,
-                                         int64_t block)
-{
-    if (block >= b.blocks)
-        return;
-#pragma unroll
-    for (int i = 0; i < 2; i++)
-        s.piece[i] = read_once(values + block * FEW_PIECES + i * 32);
-#pragma unroll
-    for (int u = 0; u < Units; u++)
-#pragma unroll
-        for (int i = 0; i < 2; i++)
-            s.factor[u][i] =
-                __ldg(factors + (block * Units + u) * b.each * FEW_COLUMNS + i * 8);
-}
-
-/* The warps' sums and those of the cluster, [column][row], to Y from row `row` on. */
-template <typename T, int Rows>
-static __device__ inline void finish_panel(const few_job &g, const matrix_offsets &o,
-                                           float (*part)[FEW_COLUMNS * Rows],
-                                           float *total, int64_t panel, int64_t row)
-{
-    const int Count = FEW_COLUMNS * Rows;
-    __syncthreads();
-    for (int i = threadIdx.x; i < Count; i += THREADS) {
-        float sum = 0;
-        for (int s = 0; s < WARPS; s++)
-            sum += part[s][i];
-        total[i] = sum;
-    }
-    if (!add_ranks(total, g.split, Count))
-        return;
-    for (int i = threadIdx.x; i < Count; i += THREADS) {
-        const int64_t m = row + i % Rows, n = panel * FEW_COLUMNS + i / Rows;
-        if (m < g.j.p.m && n < g.j.p.n)
-            store_sum<T>(g.j, o, m, n, total[i]);
-    }
-}
-
-/* Where a lane's row of A begins; past the last it is the last again. */
-template <typename T>
-static __device__ inline const T *row_of(const few_job &g, const matrix_offsets &o,
-                                         int64_t row)
-{
-    return (const T *)g.j.a + o.at[PRODUCT_A] + threadIdx.x % 4 * 8 +
-           min(row, g.j.p.m - 1) * g.j.p.at[PRODUCT_A].row;
-}
-
-/* multiply(stage, k): of each block of this warp. */
-template <int Bits, int Flush, typename Multiply>
-static __device__ inline void walk_panel(const few_job &g, int64_t panel,
-                                         const Multiply &multiply)
-{
-    const int lane = threadIdx.x % 32;
-    const int64_t step = (int64_t)g.split * WARPS;
-    const uint4 *values = g.b.values + panel * g.b.blocks * FEW_PIECES + lane;
-    const float *factors = g.b.factors + panel * g.b.units * FEW_COLUMNS + lane / 4;
-    few_stage<few_block<Bits>::pairs / Flush> stage[STAGES];
-    int64_t block = (int64_t)blockIdx.z * WARPS + threadIdx.x / 32;
-#pragma unroll
-    for (int s = 0; s < STAGES; s++)
-        read_stage(stage[s], g.b, values, factors, block + s * step);
-    wait_for_previous();
-    for (; block < g.b.blocks; block += STAGES * step) {
-#pragma unroll
-        for (int s = 0; s < STAGES; s++) {
-            const int64_t at = block + s * step;
-            if (at < g.b.blocks) /* of the whole warp */
-                multiply(stage[s], at * few_block<Bits>::depth);
-            read_stage(stage[s], g.b, values, factors, at + STAGES * step);
-        }
-    }
-    launch_next();
-}
 
 /* ---- FP32 arithmetic ------------------------------------------------------------- */
 
 template <typename T, int Bits, int Rows, int Flush>
-static __device__ inline void
-multiply_plain(float (&all)[2][Rows], const few_stage<few_block<Bits>::pairs / Flush> &s,
-               const T *const (&a)[Rows], int64_t k, int64_t depth)
-{
-    const int Pairs = few_block<Bits>::pairs;
+struct few_plain {
+    enum { Pairs = few_block<Bits>::pairs };
+    const T *a[Rows];
+    int32_t depth, k; /* of A, less where the lane begins; of the block */
+    float all[2][Rows];
+    int rows;
+
+    __device__ inline void read(int32_t from)
+    {
+        k = from;
+    }
+
+    __device__ inline void multiply(const few_stage &s)
+    {
 #pragma unroll
-    for (int u = 0; u < Pairs / Flush; u++) {
-        float sum[2][Rows] = {};
+        for (int u = 0; u < Pairs / Flush; u++) {
+            float sum[2][Rows] = {};
 #pragma unroll
-        for (int p = u * Flush; p < (u + 1) * Flush; p++) {
-            uint32_t x[2][4];
-            uint4 v[Rows];
-#pragma unroll
-            for (int r = 0; r < Rows; r++)
-                v[r] = read_eight(a[r], k + p * FEW_PAIR, depth);
+            for (int p = u * Flush; p < (u + 1) * Flush; p++)
+                multiply_pair(sum, s, p);
 #pragma unroll
             for (int c = 0; c < 2; c++)
-                few_unpack<T, Bits>(x[c], s.piece[c], p);
 #pragma unroll
-            for (int i = 0; i < 4; i++)
-#pragma unroll
-                for (int r = 0; r < Rows; r++) {
-                    const float2 y = few_pair_of(few_word_of(v[r], i), T());
-#pragma unroll
-                    for (int c = 0; c < 2; c++) {
-                        const float2 w = few_pair_of(x[c][i], T());
-                        sum[c][r] += w.x * y.x + w.y * y.y;
-                    }
-                }
+                for (int r = 0; r < Rows; r++)
+                    all[c][r] += s.factor(u, c) * sum[c][r];
         }
+    }
+
+    __device__ inline void multiply_pair(float (&sum)[2][Rows], const few_stage &s,
+                                         int p) const
+    {
+        uint32_t x[2][4];
+        uint4 v[Rows];
+#pragma unroll
+        for (int r = 0; r < Rows; r++)
+            v[r] = few_eight(a[r], k + p * FEW_PAIR, depth);
+#pragma unroll
+        for (int c = 0; c < 2; c++)
+            few_unpack<T, Bits>(x[c], s.piece[c], p);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+#pragma unroll
+            for (int r = 0; r < Rows; r++) {
+                const float2 y = few_pair_of(few_word_of(v[r], i), T());
+#pragma unroll
+                for (int c = 0; c < 2; c++) {
+                    const float2 w = few_pair_of(x[c][i], T());
+                    sum[c][r] += w.x * y.x + w.y * y.y;
+                }
+            }
+    }
+
+    __device__ inline void put(float *part)
+    {
+        const int lane = threadIdx.x % 32;
 #pragma unroll
         for (int c = 0; c < 2; c++)
 #pragma unroll
-            for (int r = 0; r < Rows; r++)
-                all[c][r] += s.factor[u][c] * sum[c][r];
+            for (int r = 0; r < Rows; r++) {
+                all[c][r] += __shfl_xor_sync(0xffffffffu, all[c][r], 2);
+                all[c][r] += __shfl_xor_sync(0xffffffffu, all[c][r], 1);
+                if (lane % 4 == 0 && r < rows)
+                    part[(lane / 4 + c * 8) * rows + r] = all[c][r];
+                all[c][r] = 0;
+            }
     }
-}
+};
 
 template <typename T, int Bits, int Rows, int Flush>
-static __global__ void __launch_bounds__(THREADS)
+static __global__ void __launch_bounds__(THREADS, MULTIPROCESSOR)
     few_bits_kernel(const __grid_constant__ few_job g)
 {
-    __shared__ float part[WARPS][FEW_COLUMNS * Rows], total[FEW_COLUMNS * Rows];
     const matrix_offsets o = offsets_of(g.j.p, blockIdx.y);
-    const int lane = threadIdx.x % 32;
-    const int64_t panel = blockIdx.x / g.groups;
     const int64_t row = (int64_t)(blockIdx.x % g.groups) * Rows;
-    const T *a[Rows];
-    float all[2][Rows] = {};
+    few_plain<T, Bits, Rows, Flush> work = {};
 #pragma unroll
     for (int r = 0; r < Rows; r++)
-        a[r] = row_of<T>(g, o, row + r);
-    walk_panel<Bits, Flush>(g, panel, [&](const auto &stage, int64_t k) {
-        multiply_plain<T, Bits, Rows, Flush>(all, stage, a, k, g.j.p.k - lane % 4 * 8);
-    });
-#pragma unroll
-    for (int c = 0; c < 2; c++)
-#pragma unroll
-        for (int r = 0; r < Rows; r++) {
-            all[c][r] += __shfl_xor_sync(0xffffffffu, all[c][r], 2);
-            all[c][r] += __shfl_xor_sync(0xffffffffu, all[c][r], 1);
-            if (lane % 4 == 0)
-                part[threadIdx.x / 32][(lane / 4 + c * 8) * Rows + r] = all[c][r];
-        }
-    finish_panel<T, Rows>(g, o, part, total, panel, row);
+        work.a[r] = row_of<T>(g, o, row + r);
+    work.depth = (int32_t)g.j.p.k - threadIdx.x % 4 * 8;
+    work.rows = g.rows;
+    walk_panels<T, Bits>(g, o, row, work);
 }
 
 /* ---- tensor cores ---------------------------------------------------------------- */
 
 template <typename T, int Bits, int Tiles, int Flush>
-static __device__ inline void
-multiply_tiles(float (&all)[Tiles][4], const few_stage<few_block<Bits>::pairs / Flush> &s,
-               const T *const (&a)[Tiles], int64_t k, int64_t depth)
-{
-    const int Pairs = few_block<Bits>::pairs;
+struct few_tiles {
+    enum { Pairs = few_block<Bits>::pairs };
+    const T *a[Tiles];
+    int64_t
+        depth[Tiles]; /* of A, less where the lane begins; none of rows past the end */
     uint4 v[Pairs][Tiles];
+    float all[Tiles][4];
+    int rows;
+
+    __device__ inline void read(int32_t k)
+    {
 #pragma unroll
-    for (int p = 0; p < Pairs; p++)
+        for (int p = 0; p < Pairs; p++)
 #pragma unroll
-        for (int t = 0; t < Tiles; t++)
-            v[p][t] = read_eight(a[t], k + p * FEW_PAIR, depth);
-#pragma unroll
-    for (int u = 0; u < Pairs / Flush; u++) {
-        float sum[Tiles][2][4] = {}; /* two, that neither waits for the other */
-#pragma unroll
-        for (int p = u * Flush; p < (u + 1) * Flush; p++) {
-            uint32_t x[2][4];
-#pragma unroll
-            for (int i = 0; i < 2; i++)
-                few_unpack<T, Bits>(x[i], s.piece[i], p);
-            const uint32_t low[4] = {x[0][0], x[1][0], x[0][1], x[1][1]};
-            const uint32_t high[4] = {x[0][2], x[1][2], x[0][3], x[1][3]};
-#pragma unroll
-            for (int t = 0; t < Tiles; t++) {
-                multiply_add(sum[t][0], low, v[p][t].x, v[p][t].y, T());
-                multiply_add(sum[t][1], high, v[p][t].z, v[p][t].w, T());
-            }
-        }
-#pragma unroll
-        for (int t = 0; t < Tiles; t++)
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                all[t][i] += s.factor[u][i / 2] * (sum[t][0][i] + sum[t][1][i]);
+            for (int t = 0; t < Tiles; t++)
+                v[p][t] = few_eight(a[t], k + p * FEW_PAIR, depth[t]);
     }
-}
+
+    __device__ inline void multiply(const few_stage &s)
+    {
+#pragma unroll
+        for (int u = 0; u < Pairs / Flush; u++) {
+            float sum[Tiles][2][4] = {}; /* two, that neither waits for the other */
+#pragma unroll
+            for (int p = u * Flush; p < (u + 1) * Flush; p++) {
+                uint32_t x[2][4];
+#pragma unroll
+                for (int i = 0; i < 2; i++)
+                    few_unpack<T, Bits>(x[i], s.piece[i], p);
+                const uint32_t low[4] = {x[0][0], x[1][0], x[0][1], x[1][1]};
+                const uint32_t high[4] = {x[0][2], x[1][2], x[0][3], x[1][3]};
+#pragma unroll
+                for (int t = 0; t < Tiles; t++) {
+                    multiply_add(sum[t][0], low, v[p][t].x, v[p][t].y, T());
+                    multiply_add(sum[t][1], high, v[p][t].z, v[p][t].w, T());
+                }
+            }
+#pragma unroll
+            for (int t = 0; t < Tiles; t++)
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    all[t][i] += s.factor(u, i / 2) * (sum[t][0][i] + sum[t][1][i]);
+        }
+    }
+
+    __device__ inline void put(float *part)
+    {
+        const int lane = threadIdx.x % 32;
+#pragma unroll
+        for (int t = 0; t < Tiles; t++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const int row = t * 8 + lane % 4 * 2 + i % 2;
+                if (row < rows)
+                    part[(lane / 4 + i / 2 * 8) * rows + row] = all[t][i];
+                all[t][i] = 0;
+            }
+    }
+};
 
 template <typename T, int Bits, int Tiles, int Flush>
-static __global__ void __launch_bounds__(THREADS)
+static __global__ void __launch_bounds__(THREADS, MULTIPROCESSOR)
     few_bits_mma_kernel(const __grid_constant__ few_job g)
 {
-    const int Rows = Tiles * 8;
-    __shared__ float part[WARPS][FEW_COLUMNS * Rows], total[FEW_COLUMNS * Rows];
     const matrix_offsets o = offsets_of(g.j.p, blockIdx.y);
-    const int lane = threadIdx.x % 32;
-    const T *a[Tiles];
-    float all[Tiles][4] = {};
+    few_tiles<T, Bits, Tiles, Flush> work = {};
 #pragma unroll
-    for (int t = 0; t < Tiles; t++)
-        a[t] = row_of<T>(g, o, lane / 4 + t * 8);
-    walk_panel<Bits, Flush>(g, blockIdx.x, [&](const auto &stage, int64_t k) {
-        multiply_tiles<T, Bits, Tiles, Flush>(all, stage, a, k, g.j.p.k - lane % 4 * 8);
-    });
-#pragma unroll
-    for (int t = 0; t < Tiles; t++)
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            part[threadIdx.x / 32][(lane / 4 + i / 2 * 8) * Rows + t * 8 + lane % 4 * 2 +
-                                   i % 2] = all[t][i];
-    finish_panel<T, Rows>(g, o, part, total, blockIdx.x, 0);
+    for (int t = 0; t < Tiles; t++) {
+        const int64_t row = threadIdx.x % 32 / 4 + t * 8;
+        work.a[t] = row_of<T>(g, o, row);
+        work.depth[t] = row < g.j.p.m ? (int32_t)g.j.p.k - threadIdx.x % 4 * 8 : 0;
+    }
+    work.rows = g.rows;
+    walk_panels<T, Bits>(g, o, 0, work);
 }
 
 /* ---- packing --------------------------------------------------------------------- */
@@ -247,11 +186,22 @@ struct few_pack {
     few_source from;
     const float
         *factors; /* of the network: groups x n, or turned; or of all columns one */
-    uint32_t *values;
-    float *units_factors;
-    int64_t words, n_factors, blocks, units, groups, columns;
+    uint32_t *to;
+    float *once;         /* factors of all k: [panels][16], or NULL */
+    int64_t words, each; /* of all, of a block */
+    int64_t panels, blocks, units, groups, columns;
     int64_t unit, group; /* values along k */
 };
+
+/* That of column n in a unit, zero past the matrix. */
+static __device__ inline float few_factor(const few_pack &p, int64_t n, int64_t unit)
+{
+    const int64_t group = unit * p.unit / p.group, column = p.columns > 1 ? n : 0;
+    if (n >= p.from.n || group >= p.groups)
+        return 0;
+    return p
+        .factors[p.from.turned ? column * p.groups + group : group * p.columns + column];
+}
 
 template <int Bits>
 static __global__ void __launch_bounds__(THREADS)
@@ -259,18 +209,18 @@ static __global__ void __launch_bounds__(THREADS)
 {
     const int64_t first = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     const int64_t step = (int64_t)gridDim.x * THREADS;
-    for (int64_t i = first; i < p.words; i += step)
-        p.values[i] = few_word<Bits>(p.from, p.blocks, i);
-    for (int64_t i = first; i < p.n_factors; i += step) {
-        const int64_t n = i / (p.units * FEW_COLUMNS) * FEW_COLUMNS + i % FEW_COLUMNS;
-        const int64_t unit = i / FEW_COLUMNS % p.units, group = unit * p.unit / p.group;
-        const int64_t column = p.columns > 1 ? n : 0;
-        const bool inside = n < p.from.n && group < p.groups;
-        p.units_factors[i] = inside
-                                 ? p.factors[p.from.turned ? column * p.groups + group
-                                                           : group * p.columns + column]
-                                 : 0;
+    for (int64_t i = first; i < p.words; i += step) {
+        const int64_t block = i / p.each, word = i % p.each - FEW_PIECES * 4;
+        const int64_t n = block / p.blocks * FEW_COLUMNS + word % FEW_COLUMNS;
+        if (word < 0)
+            p.to[i] =
+                few_word<Bits>(p.from, p.blocks, block * FEW_PIECES * 4 + i % p.each);
+        else
+            p.to[i] = __float_as_uint(
+                few_factor(p, n, block % p.blocks * p.units + word / FEW_COLUMNS));
     }
+    for (int64_t i = first; p.once && i < p.panels * FEW_COLUMNS; i += step)
+        p.once[i] = few_factor(p, i, 0);
 }
 
 static int get(const strata_node *n, int64_t count, int64_t size, void **out)
@@ -306,37 +256,36 @@ static void lay_out(const strata_node *n, few_pack *p, few_state *s)
     p->groups = f->dims[depth];
     p->columns = f->dims[1 - depth];
     p->blocks = (p->from.k + block - 1) / block;
+    p->panels = (p->from.n + FEW_COLUMNS - 1) / FEW_COLUMNS;
     p->group = p->groups > 1 ? params->weight_group : p->blocks * block;
     for (p->unit = block; p->group % p->unit != 0;)
         p->unit /= 2;
-    p->units = p->groups > 1 ? p->blocks * (block / p->unit) : 1;
+    p->units = p->groups > 1 ? block / p->unit : 0;
+    p->each = FEW_PIECES * 4 + p->units * FEW_COLUMNS;
+    p->words = p->panels * p->blocks * p->each;
     s->flush = (int32_t)(p->unit / FEW_PAIR);
     s->b.blocks = p->blocks;
-    s->b.units = p->units;
-    s->b.each = p->groups > 1;
+    s->b.block_bytes = (int32_t)(p->each * sizeof(uint32_t));
 }
 
 int few_bits_cuda_setup(const strata_node *n, void *state)
 {
     few_state *s = (few_state *)state;
     few_pack p = {};
-    void *values = NULL, *factors = NULL;
+    void *values = NULL, *once = NULL;
     lay_out(n, &p, s);
     s->overlaps = n->sm >= 90;
-    const int64_t panels = (p.from.n + FEW_COLUMNS - 1) / FEW_COLUMNS;
-    p.words = panels * p.blocks * FEW_PIECES * 4;
-    p.n_factors = panels * p.units * FEW_COLUMNS;
     int status = few_rows_device(n, &s->multiprocessors);
     if (status == STRATA_OK)
         status = get(n, p.words, sizeof(uint32_t), &values);
-    if (status == STRATA_OK)
-        status = get(n, p.n_factors, sizeof(float), &factors);
+    if (status == STRATA_OK && p.units == 0)
+        status = get(n, p.panels * FEW_COLUMNS, sizeof(float), &once);
     if (status != STRATA_OK || p.words == 0)
         return status;
-    s->b.values = (const uint4 *)values;
-    s->b.factors = (const float *)factors;
-    p.values = (uint32_t *)values;
-    p.units_factors = (float *)factors;
+    s->b.values = values;
+    s->b.factors = (const float *)once;
+    p.to = (uint32_t *)values;
+    p.once = (float *)once;
     const int64_t blocks = (p.words + THREADS - 1) / THREADS;
     const unsigned grid = (unsigned)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS);
     const cudaStream_t stream = (cudaStream_t)n->stream;
@@ -369,8 +318,10 @@ int few_bits_cuda_accept(const strata_node *n)
     if (p.k == 0 || p.n == 0 || p.k % 8 != 0 || a.column != 1 ||
         !is_aligned(p, a, p.m > 1 ? a.row : 0, 8))
         return refuse(n, "rows of A are not whole pieces of 16 bytes");
-    if (p.batches > 65535 || p.n > INT32_MAX)
-        return refuse(n, "a grid has at most 65535 products and 2^31 - 1 columns");
+    if (p.batches > 65535 || p.n > INT32_MAX / 2 || p.k > INT32_MAX / 2)
+        return refuse(n,
+                      "it multiplies at most 65535 matrices of 2^30 - 1 columns and as "
+                      "many rows");
     return STRATA_OK;
 }
 
@@ -407,6 +358,13 @@ static few_kernel choose(const few_state *s, bool mma, int64_t rows)
                            : choose_rows<T, 4, 1>(mma, rows);
 }
 
+/* Blocks that have as many panels each, as far as possible, and fill the chip once. */
+static int64_t few_walkers(int64_t room, int64_t panels)
+{
+    const int64_t each = (panels + room - 1) / room;
+    return (panels + each - 1) / each;
+}
+
 static int launch(const strata_run *r, bool mma)
 {
     const few_state *s = (const few_state *)r->state;
@@ -415,16 +373,24 @@ static int launch(const strata_run *r, bool mma)
     g.b = s->b;
     const int64_t rows = g.j.p.m, panels = (g.j.p.n + FEW_COLUMNS - 1) / FEW_COLUMNS;
     const int64_t least = 2 * WARPS * few_block<8>::depth;
-    g.groups = mma ? 1 : (int32_t)((rows + 3) / 4);
+    const int64_t most = mma ? MOST_ROWS : 4;
+    g.rows = (int32_t)(rows < most ? rows : most);
+    g.groups = (int32_t)((rows + most - 1) / most);
+    g.slots = SLOT_ROWS / g.rows < MOST_SLOTS ? SLOT_ROWS / g.rows : MOST_SLOTS;
+    const int64_t others = g.groups * g.j.p.batches;
+    if (others == 0)
+        return STRATA_OK;
     /* Half as many as of halves: a block has much on its way. */
-    g.split = few_rows_split(s->multiprocessors / 2, s->overlaps,
-                             panels * g.groups * g.j.p.batches, g.j.p.k, least);
+    g.split = few_rows_split(s->multiprocessors / 2, s->overlaps, panels * others,
+                             g.j.p.k, least);
+    const int64_t room = (MULTIPROCESSOR * s->multiprocessors + others - 1) / others;
     const few_kernel kernel = r->out[0].dtype == STRATA_FP16
                                   ? choose<__half>(s, mma, rows)
                                   : choose<__nv_bfloat16>(s, mma, rows);
-    const dim3 grid((unsigned)(panels * g.groups), (unsigned)g.j.p.batches,
-                    (unsigned)g.split);
-    return few_rows_launch(r, &g, grid, s->overlaps, (const void *)kernel, "few_bits");
+    const dim3 grid((unsigned)(few_walkers(room, panels) * g.groups),
+                    (unsigned)g.j.p.batches, (unsigned)g.split);
+    return few_rows_launch_with(r, &g, grid, few_shared_bytes(g), s->overlaps,
+                                (const void *)kernel, "few_bits");
 }
 
 int few_bits_cuda_run(const strata_run *r)

@@ -121,9 +121,10 @@ static inline int few_rows_split(int32_t multiprocessors, int32_t clusters,
     return split;
 }
 
-/* job: a copy of it is the kernel's parameter; grid.z is a cluster. */
-static inline int few_rows_launch(const strata_run *r, const void *job, dim3 grid,
-                                  int32_t overlaps, const void *kernel, const char *name)
+/* job: a copy of it is the kernel's parameter; grid.z is a cluster; shared: bytes. */
+static inline int few_rows_launch_with(const strata_run *r, const void *job, dim3 grid,
+                                       int32_t shared, int32_t overlaps,
+                                       const void *kernel, const char *name)
 {
     cudaLaunchAttribute attributes[2] = {};
     cudaLaunchConfig_t config = {};
@@ -134,15 +135,27 @@ static inline int few_rows_launch(const strata_run *r, const void *job, dim3 gri
     attributes[1].val.clusterDim.z = grid.z;
     config.gridDim = grid;
     config.blockDim = dim3(THREADS);
+    config.dynamicSmemBytes = (size_t)shared;
     config.stream = layer_stream(r);
     config.attrs = attributes;
     config.numAttrs = overlaps ? 2 : 0;
     void *arguments[] = {(void *)job};
-    const cudaError_t e = cudaLaunchKernelExC(&config, kernel, arguments);
+    cudaError_t e = cudaSuccess;
+    if (shared > 0)
+        e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 shared);
+    if (e == cudaSuccess)
+        e = cudaLaunchKernelExC(&config, kernel, arguments);
     return e == cudaSuccess
                ? STRATA_OK
                : STRATA_FAIL(r, STRATA_EDEVICE, "kernel matrix_multiply %s: %s (%s)",
                              name, cudaGetErrorString(e), cudaGetErrorName(e));
+}
+
+static inline int few_rows_launch(const strata_run *r, const void *job, dim3 grid,
+                                  int32_t overlaps, const void *kernel, const char *name)
+{
+    return few_rows_launch_with(r, job, grid, 0, overlaps, kernel, name);
 }
 
 #endif /* PLUGINS_MATRIX_MULTIPLY_FEW_ROWS_CUH */

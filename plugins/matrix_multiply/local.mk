@@ -27,6 +27,7 @@ CUDA_PLUGIN_KERNELS += \
 EXTRA_DIST += plugins/matrix_multiply/cuda.cuh \
 	plugins/matrix_multiply/few_bits.cuh \
 	plugins/matrix_multiply/few_rows.cuh \
+	plugins/matrix_multiply/few_walk.cuh \
 	plugins/matrix_multiply/gemv.cuh \
 	plugins/matrix_multiply/gemv_walk.cuh \
 	plugins/matrix_multiply/hopper.cuh

@@ -265,8 +265,22 @@ static void weave(const struct reformat_slab *j, const char *stage, uint32_t n, 
     for (uint32_t p = 0; p < 4; p++) {
         const uint32_t index =
             (block * j->pixels.d + quad * 4 + p) * j->to.lanes.d + eight * 16;
-        make_piece(j, stage, index / 16, dst);
+        char piece[16];
+        for (uint32_t i = 0; i < 16; i++)
+            move_element(j, stage, index + i, piece + i);
+        if (j->form == BYTES_BRAID)
+            send(j, dst, index, piece, 16);
+        else
+            make_piece(j, stage, index / 16, dst);
     }
+}
+
+/* Sixteen pixels of four planes. */
+static void comb(const struct reformat_slab *j, const char *stage, uint32_t n, char *dst)
+{
+    const uint32_t first = n / j->eights.d * 4;
+    for (uint32_t c = first; c < first + 4 && c < j->channels; c++)
+        make_piece(j, stage, c * j->eights.d + n % j->eights.d, dst);
 }
 
 /* Four pixels of sixteen planes. */
@@ -303,22 +317,25 @@ static void scatter(const struct reformat_slab *j, const char *stage, uint32_t n
 
 int reformat_launch_bytes(const struct reformat_slab *j, void *stream)
 {
-    const bool quads = j->form == BYTES_WEAVE || j->form >= BYTES_UNWEAVE;
+    static void (*const make[])(const struct reformat_slab *j, const char *stage,
+                                uint32_t n, char *dst) = {
+        [BYTES_WORDS] = make_piece,  [BYTES_PIECES] = make_piece,
+        [BYTES_GATHER] = make_piece, [BYTES_WEAVE] = weave,
+        [BYTES_COMB] = comb,         [BYTES_BRAID] = weave,
+        [BYTES_SCATTER] = scatter,   [BYTES_UNWEAVE] = unweave,
+        [BYTES_SPREAD] = unweave,
+    };
+    const bool quads = j->form >= BYTES_WEAVE && j->form != BYTES_SCATTER;
     (void)stream;
     forms[j->form]++;
     if (j->threads % 32 != 0 || j->threads > REFORMAT_QUAD_THREADS ||
         j->threads * (uint32_t)j->held < j->items)
         bench.fault = "threads do not hold the tile";
-    if ((quads || j->form == BYTES_SCATTER) && j->end)
-        bench.fault = "words do not lie together";
+    if (quads && (j->end || j->pixels.d % 4 != 0 || j->last_pixel % 4 != 0))
+        bench.fault = "four pixels do not lie together";
     if (j->form == BYTES_GATHER && j->bytes + 16 + 3 * j->pixels.d + ZEROS > j->stage)
         bench.fault = "pads are read past the stage";
-    if (quads && (j->pixels.d % 4 != 0 || j->last_pixel % 4 != 0))
-        bench.fault = "four pixels do not lie together";
-    make_tiles(j, j->form == BYTES_WEAVE     ? weave
-                  : j->form >= BYTES_UNWEAVE ? unweave
-                  : j->form == BYTES_SCATTER ? scatter
-                                             : make_piece);
+    make_tiles(j, make[j->form]);
     return 0;
 }
 
