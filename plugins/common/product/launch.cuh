@@ -61,13 +61,13 @@ static inline const char *product_refusal(const product_launch &l, int64_t rows,
     return tiles > PRODUCT_MOST_TILES ? "its tiles are for smaller layers" : NULL;
 }
 
-/* A kernel that begins beside another one on a multiprocessor must find the same division
- * of its memory: as much of it shared as there is. */
+/* Blocks that are to be beside each other on a multiprocessor need as much of its memory
+ * shared as there is. */
 static inline cudaError_t product_prepare(const product_launch &l)
 {
     const cudaError_t e = cudaFuncSetAttribute(
         l.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, l.bytes);
-    return e == cudaSuccess
+    return e == cudaSuccess && l.blocks > 1
                ? cudaFuncSetAttribute(l.kernel,
                                       cudaFuncAttributePreferredSharedMemoryCarveout,
                                       cudaSharedmemCarveoutMaxShared)
