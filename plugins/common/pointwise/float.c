@@ -8,8 +8,7 @@
 
 #include <strata/narrow.h>
 
-/* ---- memory ---------------------------------------------------------------------------
- */
+/* ---- memory --------------------------------------------------------------------------- */
 
 ROW_INLINE void float_load_row(float *row, const void *data, int32_t dtype, int64_t step,
                                int64_t n)
@@ -21,21 +20,14 @@ ROW_INLINE void float_load_row(float *row, const void *data, int32_t dtype, int6
         else
             EACH(uint16_t, strata_float_of_half(x))
         break;
-    case STRATA_BF16:
-        EACH(uint16_t, strata_float_of_bfloat(x)) break;
+    case STRATA_BF16: EACH(uint16_t, strata_float_of_bfloat(x)) break;
     case STRATA_BOOL8:
-    case STRATA_UINT8:
-        EACH(uint8_t, (float)x) break;
-    case STRATA_INT8:
-        EACH(int8_t, (float)x) break;
-    case STRATA_INT32:
-        EACH(int32_t, (float)x) break;
-    case STRATA_E4M3:
-        EACH(uint8_t, strata_float_of_e4m3(x)) break;
-    case STRATA_E5M2:
-        EACH(uint8_t, strata_float_of_e5m2(x)) break;
-    default:
-        EACH(float, x) break;
+    case STRATA_UINT8: EACH(uint8_t, (float)x) break;
+    case STRATA_INT8: EACH(int8_t, (float)x) break;
+    case STRATA_INT32: EACH(int32_t, (float)x) break;
+    case STRATA_E4M3: EACH(uint8_t, strata_float_of_e4m3(x)) break;
+    case STRATA_E5M2: EACH(uint8_t, strata_float_of_e5m2(x)) break;
+    default: EACH(float, x) break;
     }
 }
 
@@ -57,25 +49,17 @@ ROW_INLINE void float_store_row(void *data, int32_t dtype, int64_t step, const f
         else
             STORE_EACH(uint16_t, strata_half_of_float(row[i]))
         break;
-    case STRATA_BF16:
-        STORE_EACH(uint16_t, strata_bfloat_of_float(row[i])) break;
-    case STRATA_BOOL8:
-        STORE_EACH(uint8_t, row[i] != 0) break;
-    case STRATA_UINT8:
-        STORE_EACH(uint8_t, nearest(row[i], 0, 255)) break;
-    case STRATA_INT8:
-        STORE_EACH(uint8_t, nearest(row[i], -128, 127)) break;
-    case STRATA_E4M3:
-        STORE_EACH(uint8_t, strata_e4m3_of_float(row[i], 0)) break;
-    case STRATA_E5M2:
-        STORE_EACH(uint8_t, strata_e5m2_of_float(row[i], 0)) break;
-    default:
-        STORE_EACH(float, row[i]) break;
+    case STRATA_BF16: STORE_EACH(uint16_t, strata_bfloat_of_float(row[i])) break;
+    case STRATA_BOOL8: STORE_EACH(uint8_t, row[i] != 0) break;
+    case STRATA_UINT8: STORE_EACH(uint8_t, nearest(row[i], 0, 255)) break;
+    case STRATA_INT8: STORE_EACH(uint8_t, nearest(row[i], -128, 127)) break;
+    case STRATA_E4M3: STORE_EACH(uint8_t, strata_e4m3_of_float(row[i], 0)) break;
+    case STRATA_E5M2: STORE_EACH(uint8_t, strata_e5m2_of_float(row[i], 0)) break;
+    default: STORE_EACH(float, row[i]) break;
     }
 }
 
-/* ---- operations
- * ------------------------------------------------------------------------ */
+/* ---- operations ------------------------------------------------------------------------ */
 
 /* Into [0, 1]; a NaN stays one. */
 ROW_INLINE float unit(float x)
@@ -102,15 +86,9 @@ ROW_INLINE void row_turns(int op, float *y, const float *a, int64_t n)
     if (any)
         memcpy(kept, a, (size_t)n * sizeof *kept);
     switch (op) {
-    case STRATA_UNARY_SIN:
-        LOOP(sin_float(a[i]));
-        break;
-    case STRATA_UNARY_COS:
-        LOOP(cos_float(a[i]));
-        break;
-    default:
-        LOOP(tan_float(a[i]));
-        break;
+    case STRATA_UNARY_SIN: LOOP(sin_float(a[i])); break;
+    case STRATA_UNARY_COS: LOOP(cos_float(a[i])); break;
+    default: LOOP(tan_float(a[i])); break;
     }
     if (any)
         far_from_zero(y, kept,
@@ -137,83 +115,35 @@ ROW_INLINE void row_unary(int op, const struct pointwise_constants *k, float *y,
 {
     const int minus = k->alpha != 0, plus = k->beta != 0;
     switch (op) {
-    case STRATA_UNARY_ABS:
-        LOOP(fabsf(a[i]));
-        break;
-    case STRATA_UNARY_NEG:
-        LOOP(-a[i]);
-        break;
-    case STRATA_UNARY_EXP:
-        row_exp(y, a, n);
-        break;
-    case STRATA_UNARY_LOG:
-        LOOP(log_float(a[i]));
-        break;
-    case STRATA_UNARY_SQRT:
-        LOOP(sqrtf(a[i]));
-        break;
-    case STRATA_UNARY_RECIPROCAL:
-        LOOP(1 / a[i]);
-        break;
-    case STRATA_UNARY_SIGN:
-        LOOP(a[i] > 0 ? 1 : a[i] < 0 ? -1 : a[i]);
-        break;
-    case STRATA_UNARY_FLOOR:
-        LOOP(floorf(a[i]));
-        break;
-    case STRATA_UNARY_CEIL:
-        LOOP(ceilf(a[i]));
-        break;
-    case STRATA_UNARY_ROUND:
-        LOOP(rintf(a[i]));
-        break;
+    case STRATA_UNARY_ABS: LOOP(fabsf(a[i])); break;
+    case STRATA_UNARY_NEG: LOOP(-a[i]); break;
+    case STRATA_UNARY_EXP: row_exp(y, a, n); break;
+    case STRATA_UNARY_LOG: LOOP(log_float(a[i])); break;
+    case STRATA_UNARY_SQRT: LOOP(sqrtf(a[i])); break;
+    case STRATA_UNARY_RECIPROCAL: LOOP(1 / a[i]); break;
+    case STRATA_UNARY_SIGN: LOOP(a[i] > 0 ? 1 : a[i] < 0 ? -1 : a[i]); break;
+    case STRATA_UNARY_FLOOR: LOOP(floorf(a[i])); break;
+    case STRATA_UNARY_CEIL: LOOP(ceilf(a[i])); break;
+    case STRATA_UNARY_ROUND: LOOP(rintf(a[i])); break;
     case STRATA_UNARY_SIN:
     case STRATA_UNARY_COS:
-    case STRATA_UNARY_TAN:
-        row_turns(op, y, a, n);
-        break;
-    case STRATA_UNARY_ASIN:
-        LOOP(asin_float(a[i]));
-        break;
-    case STRATA_UNARY_ACOS:
-        LOOP(acos_float(a[i]));
-        break;
-    case STRATA_UNARY_ATAN:
-        LOOP(atan_float(a[i]));
-        break;
-    case STRATA_UNARY_SINH:
-        LOOP(sinh_float(a[i]));
-        break;
-    case STRATA_UNARY_COSH:
-        LOOP(cosh_float(a[i]));
-        break;
-    case STRATA_UNARY_TANH:
-        LOOP(tanh_float(a[i]));
-        break;
-    case STRATA_UNARY_ASINH:
-        LOOP(asinh_float(a[i]));
-        break;
-    case STRATA_UNARY_ACOSH:
-        LOOP(acosh_float(a[i]));
-        break;
-    case STRATA_UNARY_ATANH:
-        LOOP(atanh_float(a[i]));
-        break;
-    case STRATA_UNARY_ERF:
-        LOOP(erf_float(a[i]));
-        break;
-    case STRATA_UNARY_NOT:
-        LOOP(a[i] == 0);
-        break;
-    case STRATA_UNARY_IS_NAN:
-        LOOP(a[i] != a[i]);
-        break;
+    case STRATA_UNARY_TAN: row_turns(op, y, a, n); break;
+    case STRATA_UNARY_ASIN: LOOP(asin_float(a[i])); break;
+    case STRATA_UNARY_ACOS: LOOP(acos_float(a[i])); break;
+    case STRATA_UNARY_ATAN: LOOP(atan_float(a[i])); break;
+    case STRATA_UNARY_SINH: LOOP(sinh_float(a[i])); break;
+    case STRATA_UNARY_COSH: LOOP(cosh_float(a[i])); break;
+    case STRATA_UNARY_TANH: LOOP(tanh_float(a[i])); break;
+    case STRATA_UNARY_ASINH: LOOP(asinh_float(a[i])); break;
+    case STRATA_UNARY_ACOSH: LOOP(acosh_float(a[i])); break;
+    case STRATA_UNARY_ATANH: LOOP(atanh_float(a[i])); break;
+    case STRATA_UNARY_ERF: LOOP(erf_float(a[i])); break;
+    case STRATA_UNARY_NOT: LOOP(a[i] == 0); break;
+    case STRATA_UNARY_IS_NAN: LOOP(a[i] != a[i]); break;
     case STRATA_UNARY_IS_INF:
         LOOP((minus & (a[i] == -INFINITY)) | (plus & (a[i] == INFINITY)));
         break;
-    default:
-        LOOP(a[i]);
-        break;
+    default: LOOP(a[i]); break;
     }
 }
 
@@ -253,65 +183,30 @@ static void row_mod(float *y, const float *a, const float *b, int64_t n)
 ROW_INLINE void row_binary(int op, float *y, const float *a, const float *b, int64_t n)
 {
     switch (op) {
-    case POINTWISE_ELEMENTWISE + STRATA_SUM:
-        LOOP(a[i] + b[i]);
-        break;
-    case POINTWISE_ELEMENTWISE + STRATA_SUB:
-        LOOP(a[i] - b[i]);
-        break;
-    case POINTWISE_ELEMENTWISE + STRATA_PRODUCT:
-        LOOP(a[i] * b[i]);
-        break;
-    case POINTWISE_ELEMENTWISE + STRATA_DIV:
-        LOOP(a[i] / b[i]);
-        break;
+    case POINTWISE_ELEMENTWISE + STRATA_SUM: LOOP(a[i] + b[i]); break;
+    case POINTWISE_ELEMENTWISE + STRATA_SUB: LOOP(a[i] - b[i]); break;
+    case POINTWISE_ELEMENTWISE + STRATA_PRODUCT: LOOP(a[i] * b[i]); break;
+    case POINTWISE_ELEMENTWISE + STRATA_DIV: LOOP(a[i] / b[i]); break;
     case POINTWISE_ELEMENTWISE + STRATA_MAX:
         LOOP((a[i] > b[i]) | (a[i] != a[i]) ? a[i] : b[i]);
         break;
     case POINTWISE_ELEMENTWISE + STRATA_MIN:
         LOOP((a[i] < b[i]) | (a[i] != a[i]) ? a[i] : b[i]);
         break;
-    case POINTWISE_ELEMENTWISE + STRATA_POW:
-        row_pow(y, a, b, n);
-        break;
-    case POINTWISE_ELEMENTWISE + STRATA_MOD:
-        row_mod(y, a, b, n);
-        break;
-    case POINTWISE_ELEMENTWISE + STRATA_AND:
-        LOOP((a[i] != 0) & (b[i] != 0));
-        break;
-    case POINTWISE_ELEMENTWISE + STRATA_OR:
-        LOOP((a[i] != 0) | (b[i] != 0));
-        break;
-    case POINTWISE_ELEMENTWISE + STRATA_XOR:
-        LOOP((a[i] != 0) ^ (b[i] != 0));
-        break;
-    case POINTWISE_FMOD:
-        row_fmod(y, a, b, n);
-        break;
-    case POINTWISE_COMPARE + STRATA_COMPARE_EQUAL:
-        LOOP(a[i] == b[i]);
-        break;
-    case POINTWISE_COMPARE + STRATA_COMPARE_NOT_EQUAL:
-        LOOP(a[i] != b[i]);
-        break;
-    case POINTWISE_COMPARE + STRATA_COMPARE_LESS:
-        LOOP(a[i] < b[i]);
-        break;
-    case POINTWISE_COMPARE + STRATA_COMPARE_LESS_EQUAL:
-        LOOP(a[i] <= b[i]);
-        break;
-    case POINTWISE_COMPARE + STRATA_COMPARE_GREATER:
-        LOOP(a[i] > b[i]);
-        break;
-    case POINTWISE_COMPARE + STRATA_COMPARE_GREATER_EQUAL:
-        LOOP(a[i] >= b[i]);
-        break;
-    case POINTWISE_PRELU:
-        LOOP(a[i] < 0 ? a[i] * b[i] : a[i]);
-        break;
-    default:
-        break;
+    case POINTWISE_ELEMENTWISE + STRATA_POW: row_pow(y, a, b, n); break;
+    case POINTWISE_ELEMENTWISE + STRATA_MOD: row_mod(y, a, b, n); break;
+    case POINTWISE_ELEMENTWISE + STRATA_AND: LOOP((a[i] != 0) & (b[i] != 0)); break;
+    case POINTWISE_ELEMENTWISE + STRATA_OR: LOOP((a[i] != 0) | (b[i] != 0)); break;
+    case POINTWISE_ELEMENTWISE + STRATA_XOR: LOOP((a[i] != 0) ^ (b[i] != 0)); break;
+    case POINTWISE_FMOD: row_fmod(y, a, b, n); break;
+    case POINTWISE_COMPARE + STRATA_COMPARE_EQUAL: LOOP(a[i] == b[i]); break;
+    case POINTWISE_COMPARE + STRATA_COMPARE_NOT_EQUAL: LOOP(a[i] != b[i]); break;
+    case POINTWISE_COMPARE + STRATA_COMPARE_LESS: LOOP(a[i] < b[i]); break;
+    case POINTWISE_COMPARE + STRATA_COMPARE_LESS_EQUAL: LOOP(a[i] <= b[i]); break;
+    case POINTWISE_COMPARE + STRATA_COMPARE_GREATER: LOOP(a[i] > b[i]); break;
+    case POINTWISE_COMPARE + STRATA_COMPARE_GREATER_EQUAL: LOOP(a[i] >= b[i]); break;
+    case POINTWISE_PRELU: LOOP(a[i] < 0 ? a[i] * b[i] : a[i]); break;
+    default: break;
     }
 }
 
@@ -320,48 +215,20 @@ ROW_INLINE void row_activation(int kind, const struct pointwise_constants *k, fl
 {
     const float a = (float)k->alpha, b = (float)k->beta;
     switch (kind) {
-    case STRATA_RELU:
-        LOOP(x[i] < 0 ? 0 : x[i]);
-        break;
-    case STRATA_LEAKY_RELU:
-        LOOP(x[i] > 0 ? x[i] : a * x[i]);
-        break;
-    case STRATA_RELU6:
-        LOOP(within(x[i], 0, 6));
-        break;
-    case STRATA_CLIP:
-        LOOP(within(x[i], a, b));
-        break;
-    case STRATA_SIGMOID:
-        LOOP(sigmoid_float(x[i]));
-        break;
-    case STRATA_TANH:
-        LOOP(tanh_float(x[i]));
-        break;
-    case STRATA_ELU:
-        LOOP(x[i] > 0 ? x[i] : a * expm1_float(x[i]));
-        break;
-    case STRATA_SELU:
-        LOOP(b * (x[i] > 0 ? x[i] : a * expm1_float(x[i])));
-        break;
-    case STRATA_SOFTPLUS:
-        LOOP(softplus_float(x[i]));
-        break;
-    case STRATA_SOFTSIGN:
-        LOOP(x[i] / (1 + fabsf(x[i])));
-        break;
-    case STRATA_GELU:
-        LOOP(x[i] / 2 * (1 + erf_float(x[i] * 0.70710678f)));
-        break;
-    case STRATA_SILU:
-        LOOP(x[i] / (1 + exp_float(-x[i])));
-        break;
-    case STRATA_HARD_SIGMOID:
-        LOOP(unit(a * x[i] + b));
-        break;
-    case STRATA_HARD_SWISH:
-        LOOP(x[i] * unit(x[i] / 6 + 0.5f));
-        break;
+    case STRATA_RELU: LOOP(x[i] < 0 ? 0 : x[i]); break;
+    case STRATA_LEAKY_RELU: LOOP(x[i] > 0 ? x[i] : a * x[i]); break;
+    case STRATA_RELU6: LOOP(within(x[i], 0, 6)); break;
+    case STRATA_CLIP: LOOP(within(x[i], a, b)); break;
+    case STRATA_SIGMOID: LOOP(sigmoid_float(x[i])); break;
+    case STRATA_TANH: LOOP(tanh_float(x[i])); break;
+    case STRATA_ELU: LOOP(x[i] > 0 ? x[i] : a * expm1_float(x[i])); break;
+    case STRATA_SELU: LOOP(b * (x[i] > 0 ? x[i] : a * expm1_float(x[i]))); break;
+    case STRATA_SOFTPLUS: LOOP(softplus_float(x[i])); break;
+    case STRATA_SOFTSIGN: LOOP(x[i] / (1 + fabsf(x[i]))); break;
+    case STRATA_GELU: LOOP(x[i] / 2 * (1 + erf_float(x[i] * 0.70710678f))); break;
+    case STRATA_SILU: LOOP(x[i] / (1 + exp_float(-x[i]))); break;
+    case STRATA_HARD_SIGMOID: LOOP(unit(a * x[i] + b)); break;
+    case STRATA_HARD_SWISH: LOOP(x[i] * unit(x[i] / 6 + 0.5f)); break;
     case STRATA_MISH:
         LOOP(mish_float(x[i]));
         break;
@@ -369,24 +236,14 @@ ROW_INLINE void row_activation(int kind, const struct pointwise_constants *k, fl
         LOOP(x[i] / 2 *
              (1 + tanh_float(0.79788456f * (x[i] + 0.044715f * x[i] * x[i] * x[i]))));
         break;
-    case STRATA_SWISH:
-        LOOP(x[i] / (1 + exp_float(-a * x[i])));
-        break;
-    case STRATA_CELU:
-        LOOP(x[i] > 0 ? x[i] : a * expm1_float(x[i] / a));
-        break;
-    case STRATA_THRESHOLDED_RELU:
-        LOOP(x[i] <= a ? 0 : x[i]);
-        break;
+    case STRATA_SWISH: LOOP(x[i] / (1 + exp_float(-a * x[i]))); break;
+    case STRATA_CELU: LOOP(x[i] > 0 ? x[i] : a * expm1_float(x[i] / a)); break;
+    case STRATA_THRESHOLDED_RELU: LOOP(x[i] <= a ? 0 : x[i]); break;
     case STRATA_SHRINK:
         LOOP(x[i] < -a ? x[i] + b : x[i] > a ? x[i] - b : x[i] - x[i]);
         break;
-    case STRATA_SCALED_TANH:
-        LOOP(a * tanh_float(b * x[i]));
-        break;
-    default:
-        LOOP(x[i]);
-        break;
+    case STRATA_SCALED_TANH: LOOP(a * tanh_float(b * x[i])); break;
+    default: LOOP(x[i]); break;
     }
 }
 
@@ -403,30 +260,18 @@ ROW_INLINE void float_rows(int op, const struct pointwise_constants *k, float *y
         return;
     }
     switch (op) {
-    case POINTWISE_SELECT:
-        LOOP(a[i] != 0 ? b[i] : c[i]);
-        break;
-    case POINTWISE_AFFINE:
-        LOOP(a[i] * alpha + beta);
-        break;
-    case POINTWISE_COPY:
-        LOOP(a[i]);
-        break;
-    case POINTWISE_QUANTIZE:
-        LOOP(rintf(a[i] / b[i]) + c[i]);
-        break;
-    case POINTWISE_DEQUANTIZE:
-        LOOP((a[i] - b[i]) * c[i]);
-        break;
+    case POINTWISE_SELECT: LOOP(a[i] != 0 ? b[i] : c[i]); break;
+    case POINTWISE_AFFINE: LOOP(a[i] * alpha + beta); break;
+    case POINTWISE_COPY: LOOP(a[i]); break;
+    case POINTWISE_QUANTIZE: LOOP(rintf(a[i] / b[i]) + c[i]); break;
+    case POINTWISE_DEQUANTIZE: LOOP((a[i] - b[i]) * c[i]); break;
     case POINTWISE_ROUND + STRATA_FP16:
         LOOP(strata_float_of_half(strata_half_of_float(a[i])));
         break;
     case POINTWISE_ROUND + STRATA_BF16:
         LOOP(strata_float_of_bfloat(strata_bfloat_of_float(a[i])));
         break;
-    default:
-        row_binary(op, y, a, b, n);
-        break;
+    default: row_binary(op, y, a, b, n); break;
     }
 }
 
