@@ -141,24 +141,13 @@ CUM_STEP(avx2, __attribute__((target("avx2,fma"))))
 CUM_STEP(avx512, ROW_AVX512)
 #endif
 
-static cum_step *cum_step_choose(void)
-{
-#ifdef ELEMENT_X86
-    if (row_has_avx512())
-        return cum_step_avx512;
-    if (element_has_f16c())
-        return cum_step_avx2;
-#endif
-    return cum_step_plain;
-}
-
 /* n columns of floats side by side: a step of all, then the next. What was summed is the
  * row that was written, where that is FP32 and nothing is left out. */
 static void cum_floats(const struct cum_call *c, int64_t from, int64_t n)
 {
     const strata_cum_sum *p = c->params;
     const strata_tensor *in = &c->run->in[0], *out = &c->run->out[0];
-    cum_step *step = cum_step_choose();
+    cum_step *step = ROW_BEST(cum_step);
     float a[COLUMNS], buffer[COLUMNS], result[COLUMNS];
     float *spare = p->exclusive ? result : a;
     const float *before = a;

@@ -46,24 +46,14 @@ BYTE_ROW(uint8_t, avx512, ROW_AVX512)
 BYTE_ROW(int8_t, avx512, ROW_AVX512)
 #endif
 
-static byte_row *byte_row_of(int is_signed)
-{
-#ifdef ELEMENT_X86
-    if (row_has_avx512())
-        return is_signed ? row_int8_t_avx512 : row_uint8_t_avx512;
-    if (element_has_f16c())
-        return is_signed ? row_int8_t_avx2 : row_uint8_t_avx2;
-#endif
-    return is_signed ? row_int8_t_plain : row_uint8_t_plain;
-}
-
 /* m rows of n values; operands as in bytes_run. */
 static void byte_tile(const void *arg, const struct span_axis *outer,
                       const struct span_axis *inner, const int64_t *base, int64_t m,
                       int64_t n)
 {
     const struct byte_call *c = arg;
-    byte_row *row = byte_row_of(c->x->dtype == STRATA_INT8);
+    byte_row *row =
+        c->x->dtype == STRATA_INT8 ? ROW_BEST(row_int8_t) : ROW_BEST(row_uint8_t);
     for (int64_t i = 0; i < m; i++)
         row((float *)c->y->data + base[0] + i * outer->step[0],
             (const uint8_t *)c->x->data + base[1] + i * outer->step[1],

@@ -285,7 +285,7 @@ static void pooling_planes(const struct pooling *pool, float *out, int64_t *inde
     for (int64_t c = 0; c < planes; c++) {
         struct pooling_target to = {out + c * out_plane,
                                     index ? index + c * out_plane : NULL,
-                                    pooling_rows_choose(), (first + c) * in_plane};
+                                    ROW_BEST(pooling_rows), (first + c) * in_plane};
         pooling_plane(pool, &to, in + c * in_plane);
     }
 }

@@ -94,15 +94,4 @@ POOLING_ROWS(avx512, ROW_AVX512)
 typedef void pooling_run_rows(const struct pooling *pool, float *y, const float *x,
                               const struct pooling_rows *r);
 
-static pooling_run_rows *pooling_rows_choose(void)
-{
-#ifdef ELEMENT_X86
-    if (row_has_avx512())
-        return pooling_rows_avx512;
-    if (element_has_f16c())
-        return pooling_rows_avx2;
-#endif
-    return pooling_rows_plain;
-}
-
 #endif /* PLUGINS_POOLING_ROWS_H */
