@@ -70,7 +70,7 @@ EXTRA_DIST += \
 	bench/wait_policy.py
 
 # Written by scripts/make_nets.py; tests/planner/nets.c checks them.
-EXTRA_DIST += scripts/make_nets.py bench/nets/README.md \
+EXTRA_DIST += scripts/make_nets.py scripts/net_writer.py bench/nets/README.md \
 	bench/nets/densenet121.ini bench/nets/densenet121_running.ini \
 	bench/nets/efficientnet_b0.ini bench/nets/googlenet.ini \
 	bench/nets/inception_v3.ini bench/nets/mobilenet_v2.ini \
