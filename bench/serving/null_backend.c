@@ -42,8 +42,7 @@ static TRITONSERVER_Error *refuse(const char *why)
     return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INVALID_ARG, why);
 }
 
-/* ---- model ---------------------------------------------------------------------------
- */
+/* ---- model ----------------------------------------------------------------------- */
 
 static int64_t number_of(const json_t *value)
 {
@@ -116,8 +115,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelFinalize(TRITONBACKEND_Model *model)
     return error;
 }
 
-/* ---- execution -----------------------------------------------------------------------
- */
+/* ---- execution ------------------------------------------------------------------- */
 
 static int64_t rows_of(TRITONBACKEND_Request *request)
 {

@@ -100,8 +100,7 @@ static int get_library(const strata_node *n, const struct nvrtc **out)
     return status;
 }
 
-/* ---- compiling ----------------------------------------------------------------------
- */
+/* ---- compiling ------------------------------------------------------------------- */
 
 static int compile_fails(const strata_node *n, const struct nvrtc *rtc,
                          nvrtcProgram program, const char *what, nvrtcResult result)

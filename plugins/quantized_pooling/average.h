@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a window of an average sees of the input along a dim, on every device.
+ * What a window sees of the input along a dim, and which nodes the impls take (averages
+ * of bytes, maxima of floats), on every device.
  */
 #ifndef PLUGINS_QUANTIZED_POOLING_AVERAGE_H
 #define PLUGINS_QUANTIZED_POOLING_AVERAGE_H

@@ -124,8 +124,7 @@ PyObject *tensor_dlpack(Tensor *t, PyObject *args, PyObject *kwargs);
 PyObject *tensor_dlpack_device(Tensor *t, PyObject *unused);
 PyObject *tensor_cuda_interface(Tensor *t, void *unused);
 
-/* ---- stack --------------------------------------------------------------------------
- */
+/* ---- stack ----------------------------------------------------------------------- */
 
 /* Of METH_FASTCALL: arrays, and the tensor whose first rows they become. */
 PyObject *stack(PyObject *module, PyObject *const *args, Py_ssize_t n_args);
@@ -238,8 +237,7 @@ int layer_give(PyObject *object, strata_registry *registry, strata_error *err);
 /* Raises what a registry says against them. */
 PyObject *layer_validate(PyObject *module, PyObject *object);
 
-/* ---- call, session, submit ----------------------------------------------------------
- */
+/* ---- call, session, submit ------------------------------------------------------- */
 
 PyObject *network_call(PyObject *self, PyObject *args, PyObject *kwargs);
 /* Inputs by position or name: n->n_in borrowed references. args: the names' values last.
