@@ -35,7 +35,7 @@ static inline int pooling_of_floats(int32_t dtype)
 
 AVERAGE_BOTH int64_t average_steps(int64_t room, int64_t step)
 {
-    return room > 0 ? (room + step - 1) / step : 0;
+    return room <= 0 ? 0 : step == 1 ? room : (room + step - 1) / step;
 }
 
 AVERAGE_BOTH struct average_span average_span(const struct average *a, int d, int64_t o)

@@ -9,34 +9,48 @@
 /* A warp has words of four channels, and parts of their windows. */
 enum { WORDS = 8, PARTS = 32 / WORDS };
 
+/* Of a number below 2^31 as a multiplication, where all of a job's are. */
+struct pooling_divisor {
+    int64_t d;
+    divisor by;
+};
+
 struct pooling_job {
     window_tensor x, y;
     struct average a;
     const float *scale_in, *scale_out;
     strata_quantized q;
-    int64_t total, pixels; /* outputs of all channels of a thread; pixels of an image */
-    uint32_t columns, channels; /* columns: threads that have all channels of a pixel */
-    int32_t out, is_signed;
+    int64_t total; /* outputs of all channels of a thread */
+    /* Threads that have all channels of a pixel; pixels of an image, a plane, a row. */
+    pooling_divisor columns, pixels, plane, width;
+    uint32_t channels;
+    int32_t out, is_signed, narrow; /* narrow: total is below 2^31 */
 };
 
 struct pooling_window {
     struct average_span s[WINDOW_DIMS];
-    int64_t image;
+    int64_t image, o[WINDOW_DIMS];
     int32_t inside, counted;
 };
 
+static __device__ inline int64_t divide(const pooling_job &j, int64_t x,
+                                        const pooling_divisor &by)
+{
+    return j.narrow ? divide_by((uint32_t)x, by.by) : x / by.d;
+}
+
 static __device__ inline pooling_window window_at(const pooling_job &j, int64_t pixel)
 {
-    const struct window &w = j.a.w;
-    const int64_t i = pixel % j.pixels;
-    const int64_t o[WINDOW_DIMS] = {i / w.out[2] / w.out[1], i / w.out[2] % w.out[1],
-                                    i % w.out[2]};
     pooling_window p;
-    p.image = pixel / j.pixels;
+    p.image = divide(j, pixel, j.pixels);
+    const int64_t i = pixel - p.image * j.pixels.d;
+    p.o[0] = divide(j, i, j.plane);
+    p.o[1] = divide(j, i - p.o[0] * j.plane.d, j.width);
+    p.o[2] = i - p.o[0] * j.plane.d - p.o[1] * j.width.d;
     p.inside = p.counted = 1;
 #pragma unroll
     for (int d = 0; d < WINDOW_DIMS; d++) {
-        p.s[d] = average_span(&j.a, d, o[d]);
+        p.s[d] = average_span(&j.a, d, p.o[d]);
         p.inside *= (int32_t)p.s[d].n;
         p.counted *= (int32_t)p.s[d].counted;
     }
@@ -98,9 +112,11 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     const int64_t i = Parts == 1 ? thread : thread / 32 * WORDS + thread % WORDS;
     const int part = Parts == 1 ? 0 : (int)(thread % 32) / WORDS;
     const bool mine = i < j.total;
-    const uint32_t channel = mine ? (uint32_t)(i % j.columns) * N : 0;
-    const pooling_window p = window_at(j, mine ? i / j.columns : 0);
+    const int64_t pixel = mine ? divide(j, i, j.columns) : 0;
+    const uint32_t channel = mine ? (uint32_t)(i - pixel * j.columns.d) * N : 0;
+    const pooling_window p = window_at(j, pixel);
     int32_t sum[N] = {};
+    launch_next();
     wait_for_previous();
     if (mine)
         sum_part<N, Parts>(sum, j, p,
@@ -114,10 +130,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
                 sum[e] += __shfl_xor_sync(0xffffffffu, sum[e], d);
     if (!mine || part > 0)
         return;
-    const struct window &w = j.a.w;
-    const int64_t o = i / j.columns % j.pixels;
-    const int64_t at = p.image * j.y.image + o / w.out[2] / w.out[1] * j.y.step[0] +
-                       o / w.out[2] % w.out[1] * j.y.step[1] + o % w.out[2] * j.y.step[2];
+    const int64_t at = p.image * j.y.image + p.o[0] * j.y.step[0] + p.o[1] * j.y.step[1] +
+                       p.o[2] * j.y.step[2];
 #pragma unroll
     for (int e = 0; e < N; e++)
         put_mean(j, p, at + channel_offset(j.y, channel + e), channel + e, sum[e]);
@@ -136,6 +150,11 @@ static bool has_words(const window_tensor &x, int64_t stored)
     return whole;
 }
 
+static pooling_divisor pooling_divisor_of(int64_t d)
+{
+    return {d, divisor_of(d < INT32_MAX ? d : 1)};
+}
+
 static pooling_job job_of(const strata_run *r, bool *words)
 {
     const strata_quantized_pooling *p = (const strata_quantized_pooling *)r->params;
@@ -147,12 +166,15 @@ static pooling_job job_of(const strata_run *r, bool *words)
     j.scale_in = (const float *)r->weight[SCALE_IN].data;
     j.scale_out = (const float *)r->weight[SCALE_OUT].data;
     j.q = p->quantized;
-    j.pixels = window_out_count(&j.a.w);
+    j.pixels = pooling_divisor_of(window_out_count(&j.a.w));
+    j.plane = pooling_divisor_of(j.a.w.out[1] * j.a.w.out[2]);
+    j.width = pooling_divisor_of(j.a.w.out[2]);
     j.channels = (uint32_t)y->dims[1];
     const uint32_t stored = (j.channels + j.y.mask) & ~j.y.mask;
     *words = has_words(j.x, stored);
-    j.columns = *words ? stored / 4 : stored;
-    j.total = y->dims[0] * j.pixels * j.columns;
+    j.columns = pooling_divisor_of(*words ? stored / 4 : stored);
+    j.total = y->dims[0] * j.pixels.d * j.columns.d;
+    j.narrow = j.total < INT32_MAX;
     j.out = y->dtype;
     j.is_signed = r->in[0].dtype == STRATA_INT8;
     return j;
