@@ -223,6 +223,7 @@ struct quantized_panels {
     const int group;
     const int thread; /* of the warpgroup */
     uint32_t halves;  /* QUICK_HALVES */
+    float ahead;      /* loaded for others of its line */
 
     __device__ inline quantized_panels(const quantized_product_job &job,
                                        const product_memory<C> &memory, int group)
@@ -232,8 +233,27 @@ struct quantized_panels {
         halves = __shfl_sync(0xffffffff, QUICK_HALVES, 0);
     }
 
-    __device__ inline void fetch(int32_t) const
+    /* What the sums of a tile's columns are finished with comes near while these are
+     * made: a thread loads one of each line, which is then there for all. */
+    __device__ inline void fetch(int32_t column)
     {
+        enum { LINE = 32 };
+        const float *from = thread % 4 == 0   ? job.quick_scale
+                            : thread % 4 == 1 ? job.quick_bias
+                            : thread % 4 == 2 ? job.scale
+                                              : job.bias;
+        const int line = thread / 4;
+        ahead = 0;
+        if (line < C::Columns / LINE)
+            ahead = __ldg(from + column + line * LINE);
+        else if (thread == 127 && C::Size == 1)
+            ahead = load_here(job.scale_out);
+    }
+
+    /* Behind the products: until then the compiler may not drop the load. */
+    __device__ inline void fetched(void) const
+    {
+        asm volatile("" ::"f"(ahead));
     }
 
     template <class Way>
@@ -370,6 +390,7 @@ struct quantized_bytes {
             consumer.template multiply<uint8_t>(sum, steps);
         else
             consumer.template multiply<int8_t>(sum, steps);
+        consumer.store.fetched();
     }
 };
 
