@@ -238,10 +238,9 @@ struct quantized_panels {
     __device__ inline void fetch(int32_t column)
     {
         enum { LINE = 32 };
-        const float *from = thread % 4 == 0   ? job.quick_scale
-                            : thread % 4 == 1 ? job.quick_bias
-                            : thread % 4 == 2 ? job.scale
-                                              : job.bias;
+        const float *from = thread % 2 == 0 ? job.scale : job.bias;
+        if (C::Size == 1 && thread % 4 < 2) /* of floats nothing is quick */
+            from = thread % 2 == 0 ? job.quick_scale : job.quick_bias;
         const int line = thread / 4;
         ahead = 0;
         if (line < C::Columns / LINE)
