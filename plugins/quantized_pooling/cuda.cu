@@ -183,10 +183,10 @@ static pooling_job job_of(const strata_run *r, bool *words)
 static int run(const strata_run *r)
 {
     bool words;
+    if (r->out[0].count == 0) /* nothing divides by 0 */
+        return STRATA_OK;
     const pooling_job j = job_of(r, &words);
     const bool large = window_kernel_count(&j.a.w) >= 4 * PARTS;
-    if (j.total == 0)
-        return STRATA_OK;
     auto *kernel = words   ? large ? average_kernel<4, PARTS> : average_kernel<4, 1>
                      : large ? average_kernel<1, PARTS>
                            : average_kernel<1, 1>;
