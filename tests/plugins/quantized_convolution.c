@@ -132,6 +132,9 @@ static const struct layer_case large[] = {
     {"QuantizedConvolution", "to = int8; zero_addend = 5; activation = relu",
      .in = {S4(3, 64, 56, 57), S4(3, 208, 56, 57)}, .n_in = 2,
      .weight = {S4(208, 64, 1, 1)}, .in_dtype = {STRATA_INT8, STRATA_INT8}, SCALED},
+    /* The last tile of 192 columns ends at 384. */
+    {"QuantizedConvolution", "filters = 208; kernel = 1; to = int8; activation = relu",
+     .in = {S4(5, 128, 57, 59)}, .in_dtype = {STRATA_INT8}, SCALED},
     /* Warpgroups have three tiles and more, so that both buffers come again. */
     {"QuantizedConvolution",
      "to = int8; zero_out = -3; zero_addend = 130; activation = relu",

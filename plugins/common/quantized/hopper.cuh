@@ -10,9 +10,7 @@
 #include "plugins/common/product/hopper.cuh"
 #include "plugins/common/quantized/quick.cuh"
 
-#define QUANTIZED_COLUMNS                                                                \
-    256 /* of a tile at most: what columns have is padded to them                        \
-         */
+#define QUANTIZED_COLUMNS 256 /* of a tile at most */
 
 /* scale and bias are set, for whole tiles of columns. */
 struct quantized_product_job : product_job {

@@ -126,7 +126,8 @@ static inline int quantized_pack_columns(const strata_node *n, const quantized_s
         return STRATA_FAIL(n, STRATA_EOVERFLOW, "packed weights do not fit in memory");
     j.in_c = (int32_t)s.in_c;
     j.filters = (int32_t)s.out_c;
-    j.padded = (int32_t)((rows / QUANTIZED_COLUMNS + 1) * QUANTIZED_COLUMNS);
+    /* The last tile of any width ends before rows + QUANTIZED_COLUMNS. */
+    j.padded = (int32_t)((rows / QUANTIZED_COLUMNS + 2) * QUANTIZED_COLUMNS);
     j.zero_in = (int32_t)s.q->zero_in;
     state->columns = j.padded;
     const int status = quantized_reserve(n, state, j);
