@@ -22,6 +22,8 @@ EXTRA_DIST += \
 	bench/serving/acceptance.py \
 	bench/serving/behaviour.py \
 	bench/serving/case.py \
+	bench/serving/clients.py \
+	bench/serving/gpus.py \
 	bench/serving/gpu.sh \
 	bench/serving/server.py \
 	bench/serving/speed.py
