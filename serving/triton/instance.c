@@ -165,8 +165,7 @@ TRITONSERVER_Error *instance_execute(struct instance *i, TRITONBACKEND_Request *
     else
         run_parts(i, n);
     t.computed = now();
-    for (uint32_t k = 0; k < n; k++)
-        answer_send(&i->answers[k]);
+    senders_send(i->model->backend->senders, i->answers, n);
     count_copies(i);
     t.ended = now();
     answers_end(i, i->answers, n, &t);
