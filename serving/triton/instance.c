@@ -181,8 +181,8 @@ TRITONSERVER_Error *instance_ready(const struct instance *i)
 /* ---- creation ---------------------------------------------------------------------- */
 
 /* A part of zeros, which every network takes: what parts need is there before the first
- * request, and no other GPU that is lost by then keeps it from being had. Whatever is wrong
- * with it is told to the request. */
+ * request, and no other GPU that is lost by then keeps it from being had. Whatever is
+ * wrong with it is told to the request. */
 static void try_part(struct instance *i)
 {
     const struct model *m = i->model;
