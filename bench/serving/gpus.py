@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 def device_list(case):
     if case.on_gpu:
         return [f"cuda:{k}" for k in range(case.args.gpus)]
-    return ["host"] * case.args.gpus
+    return ["host"] * max(case.args.gpus, 1)
 
 
 def batcher(case):
