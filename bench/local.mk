@@ -13,6 +13,7 @@ BENCHMARKS = \
 	bench/plan/predict \
 	bench/reformat \
 	bench/serving/batcher \
+	bench/serving/parts \
 	bench/cuda/reformat \
 	$(CUDNN_BENCHMARKS)
 CUDNN_BENCHMARKS =
@@ -22,11 +23,15 @@ EXTRA_DIST += \
 	bench/serving/acceptance.py \
 	bench/serving/behaviour.py \
 	bench/serving/case.py \
+	bench/serving/clients.py \
+	bench/serving/gpus.py \
 	bench/serving/gpu.sh \
 	bench/serving/server.py \
 	bench/serving/speed.py
 bench_serving_batcher_SOURCES = bench/serving/batcher.c
 bench_serving_batcher_LDADD = libstrata.la $(PTHREAD_LIBS)
+bench_serving_parts_SOURCES = bench/serving/parts.c
+bench_serving_parts_LDADD = libstrata.la $(PTHREAD_LIBS)
 # Preloaded into a server that is measured.
 EXTRA_LTLIBRARIES += bench/serving/copy_count.la
 bench_serving_copy_count_la_SOURCES = bench/serving/copy_count.c

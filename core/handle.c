@@ -119,7 +119,7 @@ void *strata_host_alloc(strata_handle *h, size_t bytes, strata_error *err)
         return NULL;
     const strata_allocator a = h->device->ops->host_memory(h->device);
     void *ptr = a.alloc(a.user, bytes ? bytes : 1, TENSOR_ALIGNMENT);
-    if (!ptr)
+    if (!ptr && strata_device_ok(h, err) == STRATA_OK) /* else it says which is lost */
         error_no_memory(err, bytes, "host memory for copies");
     return ptr;
 }

@@ -73,6 +73,19 @@ strata_allocator cuda_memory(struct device *d)
     return (strata_allocator){.alloc = device_alloc, .free = device_free, .user = d};
 }
 
+/* Pinned memory is every GPU's of the process: it also fails where another one is lost,
+ * which says nothing of this one. */
+static bool pinned_failed(struct cuda_device *d, cudaError_t result)
+{
+    if (result == cudaSuccess)
+        return false;
+    cudaGetLastError();
+    const cudaError_t own = cudaStreamQuery(d->memory_stream);
+    if (own != cudaSuccess && own != cudaErrorNotReady)
+        cuda_status(d, own, "allocating pinned host memory", NULL);
+    return true;
+}
+
 static void *pinned_alloc(void *user, size_t bytes, size_t alignment)
 {
     struct cuda_device *d = user;
@@ -81,11 +94,11 @@ static void *pinned_alloc(void *user, size_t bytes, size_t alignment)
     if (alignment > 256 || cuda_enter(d, NULL) != STRATA_OK)
         return NULL;
     const bool near = cuda_prefer_node(&before, d->index);
-    const int status = cuda_status(d, cudaHostAlloc(&ptr, bytes, cudaHostAllocPortable),
-                                   "allocating pinned host memory", NULL);
+    const bool failed =
+        pinned_failed(d, cudaHostAlloc(&ptr, bytes, cudaHostAllocPortable));
     if (near)
         cuda_leave_node(&before);
-    return status == STRATA_OK ? ptr : NULL;
+    return failed ? NULL : ptr;
 }
 
 static void pinned_free(void *user, void *ptr, size_t bytes)

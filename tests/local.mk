@@ -67,7 +67,7 @@ EXTRA_DIST += tests/python/stubtest.txt tests/python/run.py tests/python/support
 	tests/python/test_cuda.py tests/python/test_docs.py \
 	tests/python/test_exchange.py tests/python/test_layer.py tests/python/test_package.py \
 	tests/python/test_session.py tests/python/test_stack.py tests/python/test_submit.py
-EXTRA_DIST += tests/serving/load.py tests/serving/server.sh
+EXTRA_DIST += tests/serving/load.py tests/serving/server.sh tests/tools/overlap.awk
 EXTRA_DIST += tests/tap.sh tests/installed.sh tests/layering.py tests/README.md
 
 if HAVE_CRITERION

@@ -18,11 +18,12 @@ import tempfile
 import time
 import traceback
 
-from behaviour import (PORT, digits, lost_device, many_gpus, memory_report, outputs, reload,
+from behaviour import (PORT, digits, lost_device, memory_report, outputs, reload,
                        staged_copies)
 from case import ROW, Case
+from gpus import batcher, bench_all, one_server, servers_each
 from server import Failed, Server
-from speed import backend_time, batcher, latency, small_requests, throughput
+from speed import backend_time, latency, small_requests, throughput
 
 FAULTY = """[network]
 format = 1
@@ -52,8 +53,11 @@ def write_faulty(case):
 
 
 def attempt(case, name, row, *arguments):
-    """A row; where it fails, why."""
+    """A row; where it fails, why; none where the time is over."""
     seconds = time.monotonic() - case.args.begun
+    if seconds > case.args.limit:
+        case.table.add(name, "", f"not begun: {seconds:.0f} s are over", None)
+        return
     print(f"== {name}, {seconds:.0f} s", file=sys.stderr, flush=True)
     try:
         row(*arguments)
@@ -65,7 +69,7 @@ def attempt(case, name, row, *arguments):
 def serve(case, name, rows, **env):
     """A server for some rows; why it did not start is a row of its own."""
     try:
-        server = Server(case.args, case.repository, name, PORT, **env)
+        server = Server(case.args, case.repository, name, PORT, **env).wait()
     except Failed as why:
         print(why, file=sys.stderr)
         case.table.add(f"the server starts, {name}", "", str(why)[-40:], False)
@@ -87,26 +91,29 @@ def serve(case, name, rows, **env):
                    f"{code}", code == 0 if name == "figures" else None)
 
 
+def wanted(case, *rows):
+    return [r for r in rows if not case.args.rows or r.__name__ in case.args.rows]
+
+
 def measure(case):
+    """What takes several GPUs comes first: a machine with them is the rarer one."""
     attempt(case, "build", case.build)
+    for row in wanted(case, *([batcher] if case.args.batcher else []),
+                      *([bench_all, one_server, servers_each] if case.args.gpus > 1 else [])):
+        attempt(case, row.__name__, row, case)
     attempt(case, "digits on the host", case.build_digits, "digits_host", "host")
     attempt(case, "digits", case.build_digits, "digits", case.first)
-    rows = [outputs, digits, throughput, small_requests, latency, reload, backend_time,
-            memory_report]
-    serve(case, "figures", [r for r in rows if not case.args.rows or
-                            r.__name__ in case.args.rows], CUDA_VISIBLE_DEVICES="0")
-    if case.args.rows:
-        return
-    if case.args.batcher:
-        attempt(case, "batcher", batcher, case)
-    if case.args.gpus > 1:
-        attempt(case, "several GPUs", many_gpus, case)
-    if case.on_gpu and case.args.plugin_path:
+    rows = wanted(case, outputs, throughput, small_requests, reload, digits, latency,
+                  backend_time, memory_report)
+    if rows:
+        serve(case, "figures", rows, CUDA_VISIBLE_DEVICES="0")
+    rows = wanted(case, staged_copies, lost_device)
+    if case.on_gpu and case.args.plugin_path and rows:
         attempt(case, "the faulty model", write_faulty, case)
         more = {"STRATA_COPY_COUNT": str(case.args.out / "copies")}
         if case.args.copy_count:
             more["LD_PRELOAD"] = case.args.copy_count
-        serve(case, "faults", [staged_copies, lost_device], **more)
+        serve(case, "faults", rows, **more)
 
 
 def read_arguments():
@@ -130,6 +137,8 @@ def read_arguments():
     p.add_argument("--copy-count", default="", help="bench/serving/copy_count.so")
     p.add_argument("--backend-time", default="", help="bench/serving/backend_time")
     p.add_argument("--batcher", default="", help="bench/serving/batcher")
+    p.add_argument("--haproxy", default="", help="its command; default: that of PATH")
+    p.add_argument("--limit", type=float, default=1e9, help="s after which no row begins")
     p.add_argument("--server-option", action="append", default=[])
     p.add_argument("--rows", action="append", default=[], help="these alone")
     p.add_argument("--out", type=pathlib.Path, help="logs stay there")

@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of acceptance.py that hold answers against what they must be: bits, bytes copied,
-reloads, lost devices, several GPUs.
+reloads, lost devices.
 """
 import json
-import os
-import pathlib
-import shutil
 import struct
-import subprocess
 import sys
 import threading
 import time
 
 import numpy as np
 
-from server import CudaRegion, Failed, Server, SystemRegion, load
+from server import CudaRegion, Failed, SystemRegion, load
 
 PORT = 21000
 
@@ -162,72 +158,3 @@ def lost_device(case, server):
                        f"{answers.count(200)} of 50", answers.count(200) == 50)
     ready = server.ready("faulty")
     case.table.add("the lost model is ready (servers from 12/2025: no)", "", f"{ready}", None)
-
-
-# ---- several GPUs -----------------------------------------------------------------------
-
-
-def many_gpus(case):
-    """One server over all; a server each; the batcher. Each against one GPU."""
-    a = case.args
-    everywhere = ",".join(str(k) for k in range(a.gpus))
-    in_flight = {"one": 4, "all": 4 * a.gpus}
-    rates = {}
-    for name, visible in (("one", "0"), ("all", everywhere)):
-        server = Server(a, case.repository, f"gpus-{name}", PORT + 20,
-                        CUDA_VISIBLE_DEVICES=visible)
-        try:
-            rates[name] = case.load(server, "net", a.batch, in_flight[name],
-                                    "system")["rows_per_s"]
-        finally:
-            server.close()
-    case.table.at_least(f"one server, {a.gpus} GPUs over one", 0.95 * a.gpus,
-                        rates["all"] / rates["one"], f"{rates['all']:.0f} rows/s")
-    servers = [Server(a, case.repository, f"gpu-{k}", PORT + 20 + 10 * k,
-                      CUDA_VISIBLE_DEVICES=str(k)) for k in range(a.gpus)]
-    try:
-        both = together(case, servers)
-        case.table.at_least(f"{a.gpus} servers, one a GPU, over one", 0.975 * a.gpus,
-                            both / rates["one"], f"{both:.0f} rows/s")
-        haproxy = shutil.which("haproxy", path=os.environ["PATH"] + ":/usr/sbin")
-        if haproxy:
-            killed(case, servers, haproxy)
-    finally:
-        for server in servers:
-            server.close()
-
-
-def together(case, servers):
-    found = []
-    threads = [threading.Thread(target=lambda s=s: found.append(case.load(
-        s, "net", case.args.batch, 4, "system")["rows_per_s"])) for s in servers]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return sum(found)
-
-
-def killed(case, servers, haproxy):
-    """SIGKILL of one behind HAProxy, under 8 clients of the digits."""
-    root = pathlib.Path(__file__).resolve().parents[2]
-    front, stop = PORT + 90, case.args.out / "stop"
-    where = {f"TRITON_{k + 1}": f"127.0.0.1:{s.port}" for k, s in enumerate(servers[:2])}
-    log = open(case.args.out / "haproxy.log", "w", encoding="utf-8")
-    balancer = subprocess.Popen([haproxy, "-db", "-f", root / "serving/haproxy.cfg"],
-                                stdout=log, stderr=log, env={
-        **os.environ, **where, "BALANCER": f"127.0.0.1:{front}",
-        "MODEL": "digits"})
-    time.sleep(2)
-    clients = subprocess.Popen([sys.executable, root / "tests/serving/load.py",
-                                f"127.0.0.1:{front}", "digits", stop, "8"],
-                               stdout=subprocess.PIPE, text=True)
-    time.sleep(1)
-    servers[1].process.kill()
-    time.sleep(2)
-    stop.touch()
-    said = clients.communicate(timeout=60)[0].splitlines()[0]
-    balancer.terminate()
-    log.close()
-    case.table.add("SIGKILL of one of two behind HAProxy", "0 errors", said,
-                   "errors 0 " in said)

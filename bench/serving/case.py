@@ -68,10 +68,11 @@ class Case:
         found = json.loads(self.command("inspect", self.engine, "-o", "json"))
         print("engine:", json.dumps(found)[:300], file=sys.stderr)
 
-    def copy(self, model, name, **settings):
+    def copy(self, model, name, root=None, **settings):
         """The model under another name, with settings of its config anew, or without."""
-        shutil.copytree(self.repository / model, self.repository / name)
-        config = self.repository / name / "config.pbtxt"
+        root = root or self.repository
+        shutil.copytree(root / model, root / name)
+        config = root / name / "config.pbtxt"
         lines = [l for l in config.read_text(encoding="utf-8").splitlines()
                  if not l.startswith(tuple(settings))]
         lines += [f"{k} {v}" for k, v in settings.items() if v]
@@ -111,13 +112,13 @@ class Case:
 
     # ---- figures ----------------------------------------------------------------------
 
-    def bench(self, *options, engine=None, batch=None, in_flight=2):
+    def bench(self, *options, engine=None, batch=None, streams=1, in_flight=2):
         text = self.command("bench", engine or self.engine, "--device", self.first,
-                            "--batch", batch or self.args.batch, "--in-flight", in_flight,
-                            f"--duration={self.args.seconds}s", "--spin", *options,
-                            "-o", "json")
+                            "--batch", batch or self.args.batch, "--streams", streams,
+                            "--in-flight", in_flight, f"--duration={self.args.seconds}s",
+                            "--spin", *options, "-o", "json")
         found = json.loads(text)[0]
-        print("bench", *options, f"{found['items_per_second']:.0f}/s, ms:", *(
+        print("bench", *options, streams, "x", in_flight, f"{found['items_per_second']:.0f}/s, ms:", *(
             f"{k} {found[k]['median_ms']:.3f}" for k in ("latency", "h2d", "compute", "d2h")
             if k in found), file=sys.stderr)
         return found

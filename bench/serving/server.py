@@ -5,6 +5,7 @@ load on it by perf_analyzer. Needs Python and NumPy alone.
 import base64
 import csv
 import http.client
+import itertools
 import json
 import mmap
 import os
@@ -13,6 +14,9 @@ import subprocess
 import time
 
 import numpy as np
+
+
+REGIONS = itertools.count()
 
 
 class Failed(RuntimeError):
@@ -44,42 +48,11 @@ def run(command, log, seconds=120, **env):
     return done.stdout
 
 
-class Server:
-    """tritonserver with a repository, on loopback, until close()."""
+class Address:
+    """What answers HTTP on a port of loopback: a server, or a balancer before several."""
 
-    def __init__(self, args, repository, name, port, **env):
-        self.port, self.log = port, args.out / f"server-{name}.log"
-        command = [args.server, f"--model-repository={repository}",
-                   f"--backend-directory={args.backends}", "--model-control-mode=explicit",
-                   "--load-model=*", "--exit-on-error=false", "--http-address=127.0.0.1",
-                   "--grpc-address=127.0.0.1", "--metrics-address=127.0.0.1",
-                   f"--http-port={port}", f"--grpc-port={port + 1}",
-                   f"--metrics-port={port + 2}", *args.server_option]
-        if args.plugin_path:
-            command.append(f"--backend-config=strata,plugin_path={args.plugin_path}")
-        with open(self.log, "w", encoding="utf-8") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT,
-                                            env={**os.environ, **env})
-        self.wait()
-
-    def wait(self, seconds=60):
-        end = time.monotonic() + seconds
-        while self.process.poll() is None and time.monotonic() < end:
-            try:
-                return self.ask("/v2/health/live")
-            except (OSError, Failed):
-                time.sleep(0.1)
-        self.process.kill()
-        raise Failed(f"the server did not start: {self.log.read_text()[-600:]}")
-
-    def close(self):
-        """Its exit code."""
-        self.process.terminate()
-        try:
-            return self.process.wait(40)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            return self.process.wait()
+    def __init__(self, port):
+        self.port = port
 
     def ask(self, path, body=None, port=None, headers=None):
         """GET, or POST of bytes or of JSON: the answer's bytes; Refused, if it is not 200."""
@@ -96,6 +69,44 @@ class Server:
         if answer.status != 200:
             raise Refused(answer.status, text.decode(errors="replace"))
         return text[int(answer.headers.get("Inference-Header-Content-Length", 0)):]
+
+class Server(Address):
+    """tritonserver with a repository, on loopback, until close()."""
+
+    def __init__(self, args, repository, name, port, **env):
+        super().__init__(port)
+        self.log = args.out / f"server-{name}.log"
+        command = [args.server, f"--model-repository={repository}",
+                   f"--backend-directory={args.backends}", "--model-control-mode=explicit",
+                   "--load-model=*", "--exit-on-error=false", "--http-address=127.0.0.1",
+                   "--grpc-address=127.0.0.1", "--metrics-address=127.0.0.1",
+                   f"--http-port={port}", f"--grpc-port={port + 1}",
+                   f"--metrics-port={port + 2}", *args.server_option]
+        if args.plugin_path:
+            command.append(f"--backend-config=strata,plugin_path={args.plugin_path}")
+        with open(self.log, "w", encoding="utf-8") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT,
+                                            env={**os.environ, **env})
+
+    def wait(self, seconds=60):
+        end = time.monotonic() + seconds
+        while self.process.poll() is None and time.monotonic() < end:
+            try:
+                self.ask("/v2/health/live")
+                return self
+            except (OSError, Failed):
+                time.sleep(0.1)
+        self.process.kill()
+        raise Failed(f"the server did not start: {self.log.read_text()[-600:]}")
+
+    def close(self):
+        """Its exit code."""
+        self.process.terminate()
+        try:
+            return self.process.wait(40)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.process.wait()
 
     def refusal(self, *request):
         """Status and text of a request; 200 where it was answered."""
@@ -149,30 +160,41 @@ class Server:
         """The rows and the answer in a region that is registered."""
         at = region.rows_at
         region.write(rows)
-        self.ask(f"/v2/models/{model}/infer", {
-            "inputs": [{"name": name, "shape": list(rows.shape), "datatype": "FP32",
-                        "parameters": {"shared_memory_region": region.name,
-                                       "shared_memory_offset": 0,
-                                       "shared_memory_byte_size": rows.nbytes}}],
-            "outputs": [{"name": output, "parameters": {
-                "shared_memory_region": region.name, "shared_memory_offset": at,
-                "shared_memory_byte_size": out_bytes}}]})
+        self.ask(f"/v2/models/{model}/infer", shared_request(
+            name, list(rows.shape), rows.nbytes, output, at, out_bytes, region.name))
         return region.read(at, out_bytes)
+
+
+def shared_request(name, shape, in_bytes, output, at, out_bytes, region):
+    """A request with its rows at the begin of a region and its answer further on."""
+    return {"inputs": [{"name": name, "shape": shape, "datatype": "FP32",
+                        "parameters": {"shared_memory_region": region,
+                                       "shared_memory_offset": 0,
+                                       "shared_memory_byte_size": in_bytes}}],
+            "outputs": [{"name": output, "parameters": {
+                "shared_memory_region": region, "shared_memory_offset": at,
+                "shared_memory_byte_size": out_bytes}}]}
 
 
 class SystemRegion:
     """Memory that client and server share."""
 
     def __init__(self, server, in_bytes, out_bytes):
-        self.server, self.name = server, f"strata-{os.getpid()}"
+        self.server, self.name = server, f"strata-{os.getpid()}-{next(REGIONS)}"
         self.rows_at = -(-in_bytes // 4096) * 4096
-        size = self.rows_at + out_bytes
+        self.size = self.rows_at + out_bytes
         self.path = pathlib.Path("/dev/shm") / self.name
-        self.path.write_bytes(b"\0" * size)
+        self.path.write_bytes(b"\0" * self.size)
         with open(self.path, "r+b") as file:
-            self.memory = mmap.mmap(file.fileno(), size)
+            self.memory = mmap.mmap(file.fileno(), self.size)
+        self.register(server)
+
+    def register(self, server):
         server.ask(f"/v2/systemsharedmemory/region/{self.name}/register",
-                   {"key": "/" + self.name, "offset": 0, "byte_size": size})
+                   {"key": "/" + self.name, "offset": 0, "byte_size": self.size})
+
+    def unregister(self, server):
+        server.ask(f"/v2/systemsharedmemory/region/{self.name}/unregister", {})
 
     def write(self, rows):
         self.memory[:rows.nbytes] = rows.tobytes()
@@ -180,10 +202,13 @@ class SystemRegion:
     def read(self, at, size):
         return self.memory[at:at + size]
 
-    def close(self):
-        self.server.ask(f"/v2/systemsharedmemory/region/{self.name}/unregister", {})
+    def release(self):
         self.memory.close()
         self.path.unlink()
+
+    def close(self):
+        self.unregister(self.server)
+        self.release()
 
 
 class CudaRegion:

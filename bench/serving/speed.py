@@ -11,41 +11,71 @@ from case import median, text_of
 from server import Failed, run
 
 
+# Batches under way in bench: the streams, and runs in flight on each. What is on one stream
+# follows each other, copies too; copies of one stream go beside the run of another.
+ONE_STREAM, TWO_STREAMS, TWO_EACH = (1, 1), (2, 1), (2, 2)
+LANES = {ONE_STREAM: "1 in flight", (1, 2): "1 stream, 2 in flight",
+         TWO_STREAMS: "2 streams", TWO_EACH: "2 streams, 2 in flight each"}
+
+
+def measure_in_turns(case, ways, rounds):
+    """Of each way all that was found; one that fails is left out from then on."""
+    found = {}
+    for _ in range(rounds):
+        for name, measure in list(ways.items()):
+            try:
+                found.setdefault(name, []).append(measure())
+            except Failed as why:
+                case.table.add(f"{name}", "", str(why)[:40], False)
+                print(f"{name}: {why}", file=sys.stderr)
+                del ways[name]
+    return {k: v for k, v in found.items() if v}
+
+
+def bench_ways(case, lanes, copies):
+    options = ["--transfers"] if copies else []
+    return {("copies" if copies else "none", lane): lambda lane=lane: case.bench(
+        *options, streams=lane[0], in_flight=lane[1])["items_per_second"] for lane in lanes}
+
+
+def report_bench(case, found):
+    """The medians, and the best with copies and without."""
+    best = {}
+    for way, rates in found.items():
+        if way[0] in ("copies", "none"):
+            copies = "with" if way[0] == "copies" else "without"
+            rate = statistics.median(rates)
+            best[way[0]] = max(rate, best.get(way[0], 0))
+            case.table.add(f"bench {copies} copies, batch {case.args.batch}, "
+                           f"{LANES[way[1]]}", "reported", f"{rate:.0f} rows/s", None)
+    return best
+
+
 def throughput(case, server):
-    """Full batches, by bench and by the server in turns, with what moves the same bytes."""
-    batch, found = case.args.batch, {}
-    ways = {"bench": lambda: case.bench()["items_per_second"],
-            "bench, transfers": lambda: case.bench("--transfers")["items_per_second"]}
-    served = {}
+    """Full batches, by bench and by the server in turns, over the best that bench does
+    with what moves the same bytes."""
+    batch, served = case.args.batch, {}
 
     def by(memory):
         served[memory] = case.load(server, "net", batch, 4, memory)
         return served[memory]["rows_per_s"]
 
+    ways = {**bench_ways(case, [(1, 2)], False), **bench_ways(case, LANES, True)}
     for memory in (["cuda"] if case.on_gpu else []) + ["system", "none"]:
-        ways[memory] = lambda memory=memory: by(memory)
-    for _ in range(case.args.rounds):
-        for name, measure in ways.items():
-            try:
-                found.setdefault(name, []).append(measure())
-            except Failed as why:
-                case.table.add(f"throughput, {name}", "", str(why)[:40], False)
-                print(f"{name}: {why}", file=sys.stderr)
-    middle = {k: statistics.median(v) for k, v in found.items()}
-    for name in ("bench", "bench, transfers"):
-        case.table.add(f"{name}, batch {batch}, 2 in flight", "", f"{middle[name]:.0f} rows/s",
-                       None)
+        ways["served", memory] = lambda memory=memory: by(memory)
+    found = measure_in_turns(case, ways, case.args.rounds)
+    best = report_bench(case, found)
     for memory, base, bound, name in (
-            ("cuda", "bench", 0.97, "CUDA shared memory over bench without transfers"),
-            ("system", "bench, transfers", 0.97, "system shared memory over with transfers"),
-            ("none", "bench, transfers", None, "plain gRPC over bench with transfers")):
-        if memory in middle:
-            ratio = middle[memory] / middle[base]
-            detail = f"{middle[memory]:.0f} rows/s"
+            ("cuda", "none", 0.97, "CUDA shared memory over bench without copies"),
+            ("system", "copies", 0.97, "system shared memory over bench with copies"),
+            ("none", "copies", None, "plain gRPC over bench with copies")):
+        if ("served", memory) in found:
+            rate = statistics.median(found["served", memory])
+            text = f"{rate:.0f} rows/s"
             if bound:
-                case.table.at_least(name, bound, ratio, detail)
+                case.table.at_least(name, bound, rate / best[base], text)
             else:
-                case.table.add(name, "reported", f"{ratio:.3f} {detail}", None)
+                case.table.add(name, "reported", f"{rate / best[base]:.3f} {text}", None)
             print(memory, text_of(served[memory]["server"]), file=sys.stderr)
 
 
@@ -131,33 +161,28 @@ def backend_time(case, _server):
 
 
 def small_requests(case, server):
-    """Clients of 4 rows. Where each waits for its answer, no two batches overlap: that
-    is for who needs no more, and has no bound."""
-    clients, rows = case.args.batch // 4, 4
-    for in_flight, text in ((clients, "one at a time"), (2 * clients, "two at a time")):
-        base, served = [], []
-        for _ in range(case.args.rounds):
-            base.append(case.bench("--transfers", in_flight=in_flight // clients))
-            served.append(case.load(server, "gather", rows, in_flight, "system"))
-        ratio = median(served, "rows_per_s") / median(base, "items_per_second")
-        name = f"{clients} clients x {rows} rows, {text}"
-        detail = f"{median(served, 'rows_per_s'):.0f} rows/s"
-        if in_flight > clients:
-            case.table.at_least(f"{name}, over bench", 0.95, ratio, detail)
-        else:
-            case.table.add(f"{name}, over bench", "reported", f"{ratio:.3f} {detail}", None)
+    """Clients of 4 rows. Where each waits for its answer no two batches overlap, and the
+    most is what bench does with one in flight; where each has two requests under way, what
+    it does with two streams."""
+    clients, rows, served = case.args.batch // 4, 4, {}
+
+    def by(in_flight):
+        served.setdefault(in_flight, []).append(
+            case.load(server, "gather", rows, in_flight, "system"))
+        return served[in_flight][-1]["rows_per_s"]
+
+    ways = bench_ways(case, [ONE_STREAM, TWO_STREAMS], True)
+    for each in (1, 2):
+        ways["served", each] = lambda each=each: by(each * clients)
+    found = {k: statistics.median(v) for k, v in
+             measure_in_turns(case, ways, case.args.rounds).items()}
+    for each, lane, text in ((1, ONE_STREAM, "one at a time"),
+                             (2, TWO_STREAMS, "two at a time")):
+        rate, name = found["served", each], f"{clients} clients x {rows} rows, {text}"
+        case.table.at_least(f"{name}, over bench, {LANES[lane]}", 0.95,
+                            rate / found["copies", lane],
+                            f"{rate:.0f} of {found['copies', lane]:.0f} rows/s")
         case.table.at_least(f"{name}: mean batch", case.args.batch * 3 // 4,
-                            statistics.median(f["server"]["batch"] for f in served))
-        print(name, text_of(served[0]["server"]), file=sys.stderr)
-
-
-def batcher(case):
-    devices = ",".join(f"cuda:{k}" for k in range(case.args.gpus)) if case.on_gpu else "host"
-    said = run([*shlex.split(case.args.batcher), case.engine, devices, case.args.batch, 4,
-                case.args.seconds], case.args.out / "strata.log")
-    for line in said.splitlines():
-        n = int(line.split()[0])
-        ratio = float(line.split(",")[1].split()[0])
-        case.table.add(f"the batcher over {line.split(':')[0]}",
-                       f">= {0.975 * n:.2f}" if n > 1 else "", line.split(": ")[1],
-                       ratio >= 0.975 * n if n > 1 else None)
+                            statistics.median(f["server"]["batch"]
+                                              for f in served[each * clients]))
+        print(name, text_of(served[each * clients][0]["server"]), file=sys.stderr)

@@ -44,6 +44,11 @@ uint64_t now(void);
 void answers_end(struct instance *i, struct answer *list, uint32_t n,
                  const struct times *times);
 
+/* ---- sender.c ---------------------------------------------------------------------- */
+
+/* Sends all that are not sent yet, by the backend's threads too; on return all are. */
+void senders_send(struct senders *s, struct answer *answers, uint32_t n);
+
 /* ---- io.c -------------------------------------------------------------------------- */
 
 /* The request's inputs, checked, their memory as it lies. What is wrong fails it. */

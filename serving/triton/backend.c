@@ -98,7 +98,7 @@ json_t *json_of(TRITONSERVER_Message *message)
 
 struct options {
     const char *plugin_path;
-    long threads, log_level;
+    long threads, senders, log_level;
 };
 
 static const struct option {
@@ -108,6 +108,7 @@ static const struct option {
 } options_known[] = {
     {"plugin_path", 0, 0, offsetof(struct options, plugin_path)},
     {"threads", 0, 4096, offsetof(struct options, threads)},
+    {"senders", 0, 8, offsetof(struct options, senders)},
     {"log_level", STRATA_LOG_ERROR, STRATA_LOG_DEBUG,
      offsetof(struct options, log_level)},
 };
@@ -158,7 +159,7 @@ static TRITONSERVER_Error *read_options(struct options *out, json_t *config)
             server_log(
                 TRITONSERVER_LOG_WARN,
                 "--backend-config=strata,%s: no such option; there are plugin_path, "
-                "threads and log_level",
+                "threads, senders and log_level",
                 name);
         if (o && !error && json_is_string(value))
             error = set_option(out, o, json_string_value(value));
@@ -196,6 +197,7 @@ static void backend_destroy(struct backend *b)
     for (int i = 0; i < METRIC_COUNT; i++)
         if (b->families[i])
             forget(TRITONSERVER_MetricFamilyDelete(b->families[i]));
+    senders_close(b->senders);
     strata_registry_destroy(b->registry);
     strata_set_logger(NULL, NULL, STRATA_LOG_WARNING);
     free(b);
@@ -203,7 +205,7 @@ static void backend_destroy(struct backend *b)
 
 static TRITONSERVER_Error *backend_create(struct backend **out, json_t *config)
 {
-    struct options o = {.log_level = STRATA_LOG_WARNING};
+    struct options o = {.log_level = STRATA_LOG_WARNING, .senders = 3};
     strata_error err;
     struct backend *b = calloc(1, sizeof *b);
     TRITONSERVER_Error *error =
@@ -220,6 +222,7 @@ static TRITONSERVER_Error *backend_create(struct backend **out, json_t *config)
         return error;
     }
     b->threads = (int)o.threads;
+    b->senders = senders_open((int)o.senders);
     open_families(b);
     *out = b;
     return NULL;

@@ -10,6 +10,7 @@
  *   sequence  runs of networks with states, whose rows are sequences
  *   io        a request's memory to a part, an answer's outputs
  *   answer    a request and its response, sent and released once
+ *   sender    threads that help to send the answers of a batch
  *
  * It sees the public headers alone, as any application.
  */
@@ -42,6 +43,7 @@ enum metric {
 struct backend {
     strata_registry *registry;
     int threads; /* of a run; 0: as the engine says */
+    struct senders *senders;
     TRITONSERVER_MetricFamily *families[METRIC_COUNT]; /* NULL: the server has none */
 };
 
@@ -157,6 +159,12 @@ TRITONSERVER_Error *instance_execute(struct instance *i, TRITONBACKEND_Request *
 TRITONSERVER_Error *instance_ready(const struct instance *i);
 /* Runs answers' parts and settles each; what failed is sent. */
 void instance_run(struct instance *i, strata_part *parts, struct answer **of, size_t n);
+
+/* ---- sender.c ---------------------------------------------------------------------- */
+
+/* At most so many threads; NULL: no memory, and each instance sends by itself. */
+struct senders *senders_open(int most);
+void senders_close(struct senders *s);
 
 /* ---- sequence.c -------------------------------------------------------------------- */
 

@@ -165,8 +165,7 @@ TRITONSERVER_Error *instance_execute(struct instance *i, TRITONBACKEND_Request *
     else
         run_parts(i, n);
     t.computed = now();
-    for (uint32_t k = 0; k < n; k++)
-        answer_send(&i->answers[k]);
+    senders_send(i->model->backend->senders, i->answers, n);
     count_copies(i);
     t.ended = now();
     answers_end(i, i->answers, n, &t);
@@ -181,6 +180,30 @@ TRITONSERVER_Error *instance_ready(const struct instance *i)
 
 /* ---- creation ---------------------------------------------------------------------- */
 
+/* A part of zeros, which every network takes: what parts need is there before the first
+ * request, and no other GPU that is lost by then keeps it from being had. Whatever is
+ * wrong with it is told to the request. */
+static void try_part(struct instance *i)
+{
+    const struct model *m = i->model;
+    strata_part part = {.struct_size = sizeof part, .rows = m->batch};
+    strata_memory *inputs = calloc((size_t)m->n_in + 1, sizeof *inputs);
+    bool well = inputs;
+    for (int k = 0; k < m->n_in && well; k++) {
+        strata_binding b = {.struct_size = sizeof b};
+        well = strata_context_binding(i->context, k, &b, NULL) == STRATA_OK;
+        inputs[k] = (strata_memory){.data = well ? calloc(1, (size_t)b.bytes) : NULL,
+                                    .bytes = well ? (uint64_t)b.bytes : 0};
+        well = well && inputs[k].data;
+    }
+    part.inputs = inputs;
+    if (well)
+        strata_context_run_parts(i->context, &part, 1, NULL);
+    for (int k = 0; inputs && k < m->n_in; k++)
+        free(inputs[k].data);
+    free(inputs);
+}
+
 /* Each plan once, so that no request is the first. */
 static int prepare(struct instance *i, strata_error *err)
 {
@@ -193,6 +216,8 @@ static int prepare(struct instance *i, strata_error *err)
         if (status == STRATA_OK)
             status = strata_context_prepare(i->context, err);
     }
+    if (status == STRATA_OK && !m->varies && i->on_gpu)
+        try_part(i);
     return status;
 }
 

@@ -11,6 +11,7 @@ serving_triton_libtriton_strata_la_SOURCES = \
 	serving/triton/instance.c \
 	serving/triton/io.c \
 	serving/triton/model.c \
+	serving/triton/sender.c \
 	serving/triton/sequence.c \
 	serving/triton/tensor.c \
 	serving/triton/triton_abi.h

@@ -185,6 +185,16 @@ static char *note_transfers(const struct bench_result *r)
     return NULL;
 }
 
+/* A stream is an order: what is enqueued behind a run's copies waits for them. */
+static char *note_order(const struct bench_result *r)
+{
+    const struct bench_options *o = &r->settings.base;
+    return o->transfers && o->streams == 1 && o->in_flight > 1
+               ? text_print("copies and runs of one stream follow each other: "
+                            "--streams=2 lets one copy while the other computes")
+               : NULL;
+}
+
 static char *note_noise(const struct bench_result *r)
 {
     const struct bench_stats *s = &r->stats[BENCH_COMPUTE];
@@ -272,8 +282,8 @@ static char *quote(const struct bench_result *r)
 int bench_judge(struct bench_result *r, strata_error *err)
 {
     static char *(*const notes[])(const struct bench_result *r) = {
-        note_host, note_gaps, note_transfers, note_noise, note_drift,
-        note_few,  note_load, note_busy,      note_cold,  note_idle,
+        note_host,  note_gaps, note_transfers, note_order, note_noise, note_drift,
+        note_few,   note_load, note_busy,      note_cold,  note_idle,
     };
     for (size_t i = 0; i < ARRAY_LENGTH(notes); i++)
         if ((r->notes[r->n_notes] = notes[i](r)))

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of acceptance.py over several GPUs: the batcher, bench, one server over all, a
+server each behind HAProxy, one of them killed. Each against one GPU, in turns.
+"""
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+from behaviour import PORT
+from clients import Clients
+from server import Failed, Server, run
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def device_list(case):
+    if case.on_gpu:
+        return [f"cuda:{k}" for k in range(case.args.gpus)]
+    return ["host"] * max(case.args.gpus, 1)
+
+
+def batcher(case):
+    """Twice, as one round alone may fall on a busy moment of the machine."""
+    if not case.args.batcher:
+        raise Failed("--batcher is missing")
+    found = {}
+    for _ in range(2):
+        said = run([*shlex.split(case.args.batcher), case.engine,
+                    ",".join(device_list(case)), case.args.batch, 4, case.args.seconds],
+                   case.args.out / "strata.log")
+        for line in said.splitlines():
+            found.setdefault(int(line.split()[0]), []).append(
+                (float(line.split(",")[1].split()[0]), float(line.split()[2])))
+    for n, rounds in found.items():
+        ratio = statistics.mean(r[0] for r in rounds)
+        detail = ", ".join(f"{r[1]:.0f}" for r in rounds) + " rows/s"
+        if n > 1:
+            case.table.at_least(f"the batcher over {n} devices, over one", 0.975 * n, ratio,
+                                detail)
+        else:
+            case.table.add("the batcher over one device", "reported", detail, None)
+
+
+def bench_all(case):
+    """What engines alone compute, on one device and on all, copies aside and with them."""
+    for name, options in (("without copies", ["--in-flight", 2]),
+                          ("with copies, 2 streams", ["--streams", 2, "--transfers"])):
+        rates = []
+        for devices in (case.first, "cuda:all" if case.on_gpu else "host,host"):
+            text = case.command("bench", case.engine, "--device", devices, "--batch",
+                                case.args.batch, f"--duration={case.args.seconds}s",
+                                *options, "-o", "json")
+            rates.append(json.loads(text)[0]["items_per_second"])
+        case.table.at_least(f"strata bench over {case.args.gpus} devices, {name}",
+                            0.975 * case.args.gpus, rates[1] / rates[0],
+                            f"{rates[0]:.0f}, {rates[1]:.0f} rows/s")
+
+
+# ---- Triton -----------------------------------------------------------------------------
+
+
+def repository(case):
+    """The network on one GPU and on all, as models beside each other."""
+    root = case.args.out / "gpus"
+    shutil.rmtree(root, ignore_errors=True)
+    shutil.copytree(case.repository / "net", root / "net")
+    group = ("[ { kind: KIND_GPU count: 2 gpus: [ 0 ] } ]" if case.on_gpu else
+             "[ { kind: KIND_CPU count: 1 } ]")
+    case.copy("net", "one", root, instance_group=group)
+    return root
+
+
+def one_server(case):
+    """One server over all GPUs; what it serves by one of them in turns with all."""
+    a = case.args
+    server = Server(a, repository(case), "gpus-all", PORT + 20).wait()
+    rates = {}
+    try:
+        case.describe(server)
+        for memory in ["system"] + (["cuda"] if case.on_gpu else []):
+            for _ in range(a.rounds):
+                for model, in_flight in (("one", 4), ("net", 4 * a.gpus)):
+                    found = case.load(server, model, a.batch, in_flight, memory)
+                    rates.setdefault((model, memory), []).append(found["rows_per_s"])
+            one, both = (statistics.median(rates[m, memory]) for m in ("one", "net"))
+            case.table.at_least(f"one server, {a.gpus} GPUs over one, {memory} memory",
+                                0.975 * a.gpus, both / one, f"{one:.0f}, {both:.0f} rows/s")
+    finally:
+        server.close()
+
+
+def servers_each(case):
+    """Two servers, each of one GPU, behind HAProxy, over one that is asked directly. Then
+    one of them is killed."""
+    a, root = case.args, repository(case)
+    servers = [Server(a, root, f"gpu-{k}", PORT + 30 + 10 * k, CUDA_VISIBLE_DEVICES=str(k))
+               for k in range(2)]
+    clients = []
+    try:
+        for server in servers:
+            server.wait()
+        case.describe(servers[0])
+        for n, known in ((4, servers[:1]), (8, servers)):
+            clients.append(Clients(known, "net", case.inputs[0], a.batch,
+                                   case.outputs[0]["name"], case.out_bytes(a.batch), n))
+        behind_balancer(case, servers, *clients)
+    finally:
+        for some in clients:
+            some.close()
+        for server in servers:
+            server.close()
+
+
+def behind_balancer(case, servers, few, many):
+    a, front = case.args, PORT + 90
+    balancer = balance(case, servers, front)
+    rates = {"one": [], "all": []}
+    try:
+        for _ in range(a.rounds):
+            rates["one"].append(few.run(servers[0].port, a.seconds))
+            rates["all"].append(many.run(front, a.seconds))
+        one, both = (statistics.median(f["rows_per_s"] for f in rates[k])
+                     for k in ("one", "all"))
+        errors = [e for f in rates["one"] + rates["all"] for e in f["errors"]]
+        case.table.at_least("2 servers, one a GPU, behind HAProxy, over one", 1.95,
+                            both / max(one, 1),
+                            f"{one:.0f}, {both:.0f} rows/s")
+        case.table.add("errors meanwhile", "0", f"{len(errors)} {errors[:1]}"[:40],
+                       not errors)
+        killed(case, servers, many, front)
+    finally:
+        balancer.terminate()
+        balancer.wait()
+
+
+def balance(case, servers, front):
+    where = {f"TRITON_{k + 1}": f"127.0.0.1:{s.port}" for k, s in enumerate(servers)}
+    command = case.args.haproxy or shutil.which(
+        "haproxy", path=os.environ["PATH"] + ":/usr/sbin")
+    if not command:
+        raise Failed("there is no haproxy")
+    with open(case.args.out / "haproxy.log", "w", encoding="utf-8") as log:
+        balancer = subprocess.Popen(
+            [*shlex.split(command), "-db", "-f", ROOT / "serving/haproxy.cfg"], stdout=log,
+            stderr=log, env={**os.environ, **where, "BALANCER": f"127.0.0.1:{front}",
+                             "MODEL": "net"})
+    time.sleep(1)
+    if balancer.poll() is not None:
+        raise Failed((case.args.out / "haproxy.log").read_text(encoding="utf-8")[-80:])
+    return balancer
+
+
+def killed(case, servers, clients, front):
+    """SIGKILL of one, a third into the clients' time."""
+    seconds = max(3 * case.args.seconds, 3)
+
+    def kill():
+        time.sleep(seconds / 3)
+        servers[1].process.kill()
+
+    found = clients.run(front, seconds, kill)
+    print("after SIGKILL:", found["errors"][:5], file=sys.stderr)
+    case.table.add("SIGKILL of one of two behind HAProxy", "0 errors",
+                   f"{len(found['errors'])} of {found['answers']}", not found["errors"])
