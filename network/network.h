@@ -187,7 +187,8 @@ struct strata_network {
     int batch_symbol; /* that dim 0 of inputs has and no other dim; or -1 */
     /* Types that layers or groups of them may become, or that merged ones need; NULL:
      * there is none, or no use for it. */
-    const struct registry_layer *pointwise, *pooling, *slice, *gated, *projection;
+    const struct registry_layer *pointwise, *pooling, *slice, *gated, *projection,
+        *perceptron;
     const struct registry_layer *quantized_convolution, *quantized_deconvolution, *quantized_product,
         *quantized_sum, *quantized_pooling;
     const strata_network *base;    /* NULL; or that of which this is a version for other

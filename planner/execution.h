@@ -31,7 +31,8 @@ enum made_kind {
     MADE_REDUCE,
     MADE_POOLING,
     MADE_QUANTIZED,
-    MADE_PROJECTION
+    MADE_PROJECTION,
+    MADE_PERCEPTRON
 };
 
 /* A layer made of some of the network; its tensors are the network's. */
@@ -49,6 +50,7 @@ struct made_layer {
         strata_quantized_pooling quantized_pooling;
         strata_padding padding;
         strata_projection projection;
+        strata_perceptron perceptron;
     } params;
     const void *own_params; /* of the network's layer, in their place; or NULL */
     struct network_weight

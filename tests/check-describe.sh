@@ -22,6 +22,7 @@ needs() {
     core::Narrow) echo 'values = e2m1' ;;
     core::NonMaxSuppression) printf '%s\n' 'inputs = x, x1' 'max_output = 3' ;;
     core::Padding) printf '%s\n' 'begin = 0, 0, 1, 2' 'end = 0, 1, 0, 1' ;;
+    core::Perceptron) echo 'units1 = 5' ;;
     core::Pointwise) echo 'program = sigmoid x0, product x0 r0' ;;
     core::Pooling) echo 'kernel = 2x2' ;;
     core::Projection) echo 'units = 5' ;;

@@ -465,6 +465,26 @@ typedef struct strata_projection {
 } strata_projection;
 enum { STRATA_PROJECTION_B, STRATA_PROJECTION_BIAS, STRATA_PROJECTION_SCALE };
 
+/* Perceptron: up to three products by constants, each with a bias and an activation, of
+ * rows of x, or of the means of its planes (N x C). Weight i is units x depth, or turned
+ * depth x units. `end`: the last result as it is, its softmax, or as factors of the
+ * channels of x, whose means were taken: y = x*factor. The result of means has dims of 1
+ * for those of the planes where keep_dims, else it is N x units. */
+typedef struct strata_perceptron_product {
+    int64_t units;      /* 0: from the weight; of the second and third: or no product */
+    int32_t transposed; /* weight is depth x units */
+    int32_t activation; /* 0: none; 1 + STRATA_RELU ... */
+    double alpha, beta; /* of it; +infinity: the kind's own */
+} strata_perceptron_product;
+enum { STRATA_PERCEPTRON_PLAIN, STRATA_PERCEPTRON_SOFTMAX, STRATA_PERCEPTRON_FACTORS };
+enum { STRATA_PERCEPTRON_PRODUCTS = 3 };
+typedef struct strata_perceptron {
+    strata_perceptron_product product[STRATA_PERCEPTRON_PRODUCTS];
+    int32_t mean, end;
+    int32_t keep_dims;
+    int32_t reserved;
+} strata_perceptron; /* weights: weight1, bias1, weight2, bias2, weight3, bias3 */
+
 /* Quantize and Dequantize: weights scale and zero (optional) have one element, or the
  * length of dim `axis`, or that divided by `block` in a tensor of the input's rank. */
 typedef struct strata_quantize {

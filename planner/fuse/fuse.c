@@ -333,6 +333,8 @@ int planner_make_nodes(struct planner *planner, strata_error *err)
         status = planner_make_reductions(planner, err);
     if (status == STRATA_OK && net->build.fusion)
         status = planner_make_projections(planner, err);
+    if (status == STRATA_OK && net->build.fusion)
+        status = planner_make_perceptrons(planner, err);
     return status == STRATA_OK && net->build.fusion ? planner_make_groups(planner, err)
                                                     : status;
 }
@@ -369,6 +371,20 @@ static int note_alone(struct planner *planner, int node, strata_error *err)
     return note(f, true, node, err, "%s", planner->nodes[node].group->how);
 }
 
+/* A layer of a group that begins at node `into`. Of a Perceptron's the reason may be that
+ * of an epilogue still. */
+static int note_member(struct planner *planner, int node, int into,
+                       const struct planner_group *group, strata_error *err)
+{
+    struct planner_fusion *f = &planner->fusions[node];
+    f->done = true;
+    f->into = into;
+    return group->made.kind == MADE_PERCEPTRON
+               ? note(f, true, into, err, "%s: %s", planner->nodes[into].layer->name,
+                      group->how)
+               : STRATA_OK;
+}
+
 static int note_fused(struct planner *planner, strata_error *err)
 {
     for (size_t i = 0; i < planner->n_nodes; i++) {
@@ -380,10 +396,9 @@ static int note_fused(struct planner *planner, strata_error *err)
         }
         const struct planner_group *group = planner_group_of(&planner->nodes[i], c->kind);
         for (int k = planner->nodes[i].next, left = group ? group->members - 1 : 0;
-             left > 0; k = planner->nodes[k].next, left--) {
-            planner->fusions[k].done = true;
-            planner->fusions[k].into = (int)i;
-        }
+             left > 0; k = planner->nodes[k].next, left--)
+            if (note_member(planner, k, (int)i, group, err) != STRATA_OK)
+                return STRATA_ENOMEM;
         if (group && group->members == 1 && note_alone(planner, (int)i, err) != STRATA_OK)
             return STRATA_ENOMEM;
     }
