@@ -122,7 +122,7 @@ static __device__ inline A scan_team(const cum_job &job, A mine, A *total, A *wa
     return chained(job, ahead, before);
 }
 
-/* N elements of a thread, in the order of running; 1 past the end does no harm. */
+/* N elements of a thread, in the order of running, of which all are there or none. */
 template <typename T, int N, typename A>
 static __device__ inline void read_each(const cum_job &job, A v[EACH], int64_t line,
                                         int64_t i, int64_t to)
@@ -137,10 +137,10 @@ static __device__ inline void read_each(const cum_job &job, A v[EACH], int64_t l
             p = *(const pack<T, N> *)(x +
                                       (job.reverse ? place(job, first) - N + 1 : first));
 #pragma unroll
-        for (int e = 0; e < N; e++)
-            v[k + e] = first + e < to
-                           ? (job.reverse ? number(p.v[N - 1 - e]) : number(p.v[e]))
-                           : none;
+        for (int e = 0; e < N; e++) {
+            const A x = job.reverse ? number(p.v[N - 1 - e]) : number(p.v[e]);
+            v[k + e] = !job.product || first < to ? x : none; /* zeros add nothing */
+        }
     }
 }
 
@@ -198,15 +198,30 @@ static __global__ void __launch_bounds__(CUDA_BLOCK) line_kernel(cum_job job)
     }
 }
 
+/* Exclusive, of what the lanes have: `count` numbers that all warps find alike. */
+template <typename A>
+static __device__ inline A scan_few(const cum_job &job, const A *from, int count)
+{
+    const int lane = (int)threadIdx.x % 32;
+    A sum;
+    return scan_warp(job, lane < count ? from[lane] : (A)(job.product ? 1 : 0), sum);
+}
+
 /* Of lines of at most P tiles, a block each: every load is made before the first sum, and
  * the block waits once. With a wait for loads and three for the block in each tile, lines
- * of 4096 halves had 2.9 TB/s on an H200. */
-template <typename T, int N, int P, typename A>
-static __global__ void __launch_bounds__(CUDA_BLOCK) held_kernel(cum_job job)
+ * of 4096 halves had 2.9 TB/s on an H200. Usual: sums, each with its own element, from
+ * the front; where that was looked at for each element, and every thread went through the
+ * sums of all warps, 3.5. */
+template <typename T, int N, int P, bool Usual, typename A>
+static __global__ void __launch_bounds__(CUDA_BLOCK)
+    held_kernel(const __grid_constant__ cum_job given)
 {
-    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-    __shared__ A warps[P][CUDA_BLOCK / 32];
-    A v[P][EACH], before[P], carried = (A)(job.product ? 1 : 0);
+    const int warp = (int)threadIdx.x / 32, warps = CUDA_BLOCK / 32;
+    __shared__ A sums[P * warps];
+    cum_job job = given;
+    if (Usual)
+        job.product = job.exclusive = job.reverse = false;
+    A v[P][EACH], before[P];
 #pragma unroll
     for (int p = 0; p < P; p++)
         read_each<T, N, A>(job, v[p], blockIdx.x,
@@ -218,19 +233,15 @@ static __global__ void __launch_bounds__(CUDA_BLOCK) held_kernel(cum_job job)
         for (int k = 1; k < EACH; k++)
             mine = chained(job, mine, v[p][k]);
         before[p] = scan_warp(job, mine, sum);
-        if (lane == 31)
-            warps[p][warp] = sum;
+        if (threadIdx.x % 32 == 31)
+            sums[p * warps + warp] = sum;
     }
     __syncthreads();
+    const A ahead = scan_few(job, sums, P * warps);
 #pragma unroll
     for (int p = 0; p < P; p++) {
-        A ahead = carried;
-#pragma unroll
-        for (int i = 0; i < CUDA_BLOCK / 32; i++) {
-            ahead = i == warp ? carried : ahead;
-            carried = chained(job, carried, warps[p][i]);
-        }
-        run_on(job, v[p], chained(job, ahead, before[p]));
+        const A carried = __shfl_sync(0xffffffffu, ahead, p * warps + warp);
+        run_on(job, v[p], chained(job, carried, before[p]));
         write_each<T, N, A>(job, v[p], blockIdx.x,
                             (p * CUDA_BLOCK + (int64_t)threadIdx.x) * EACH, job.length);
     }
@@ -345,6 +356,16 @@ static size_t cum_workspace(const strata_node *n)
     return job.pieces == 1 ? 0 : (size_t)(job.lines * job.pieces) * sizeof(int64_t);
 }
 
+template <typename T, int N, int P, typename A>
+static void held_launch(const cum_job &job, cudaStream_t stream)
+{
+    const unsigned blocks = (unsigned)job.lines;
+    if (job.product || job.exclusive || job.reverse)
+        held_kernel<T, N, P, false, A><<<blocks, CUDA_BLOCK, 0, stream>>>(job);
+    else
+        held_kernel<T, N, P, true, A><<<blocks, CUDA_BLOCK, 0, stream>>>(job);
+}
+
 template <typename T, int N, typename A>
 static void line_launch(const cum_job &job, cudaStream_t stream)
 {
@@ -357,9 +378,9 @@ static void line_launch(const cum_job &job, cudaStream_t stream)
         line_kernel<T, N, 32, A>
             <<<layer_blocks(items, CUDA_BLOCK / 32), CUDA_BLOCK, 0, stream>>>(job);
     else if (N > 1 && job.pieces == 1 && job.length <= 2 * tile)
-        held_kernel<T, N, 2, A><<<(unsigned)items, CUDA_BLOCK, 0, stream>>>(job);
+        held_launch<T, N, 2, A>(job, stream);
     else if (N > 1 && job.pieces == 1 && job.length <= 4 * tile)
-        held_kernel<T, N, 4, A><<<(unsigned)items, CUDA_BLOCK, 0, stream>>>(job);
+        held_launch<T, N, 4, A>(job, stream);
     else
         line_kernel<T, N, CUDA_BLOCK, A><<<(unsigned)items, CUDA_BLOCK, 0, stream>>>(job);
 }

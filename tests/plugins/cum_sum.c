@@ -37,6 +37,7 @@ static const struct layer_case cases[] = {
 
 static const struct layer_case large[] = {
     {"CumSum", "axis = 1", .in = {S2(30, 8192)}, .low = -1, .high = 1},
+    {"CumSum", "axis = 1", .in = {S2(5, 6008)}, .low = -1, .high = 1},
     {"CumSum", "axis = 1; exclusive = yes; reverse = yes", .in = {S2(3, 100003)},
      .low = -1, .high = 1, .dtypes = INTS},
     {"CumSum", "axis = 1", .in = {S2(1, 300000)}, .low = -1, .high = 1, .dtypes = INTS},
