@@ -114,6 +114,7 @@ GPU_BUNDLE_CONTENT = \
 	tests/engine/context_check \
 	tests/cuda/batch \
 	tests/cuda/context \
+	tests/cuda/decoder \
 	tests/cuda/device \
 	tests/cuda/faults \
 	tests/cuda/foreign \

@@ -2,6 +2,7 @@ CRITERION_TESTS += \
 	tests/cuda/batch \
 	tests/cuda/check \
 	tests/cuda/context \
+	tests/cuda/decoder \
 	tests/cuda/device \
 	tests/cuda/foreign \
 	tests/cuda/layers \
@@ -10,6 +11,8 @@ CRITERION_TESTS += \
 tests_cuda_batch_SOURCES = tests/cuda/batch.c tests/engine/batch_net.h \
 	tests/cuda/device.h
 tests_cuda_context_SOURCES = tests/cuda/context.c tests/cuda/chain.c tests/cuda/chain.h \
+	tests/cuda/device.h
+tests_cuda_decoder_SOURCES = tests/cuda/decoder.c tests/engine/batch_net.h \
 	tests/cuda/device.h
 tests_cuda_device_SOURCES = tests/cuda/device.c tests/cuda/device.h
 tests_cuda_foreign_SOURCES = tests/cuda/foreign.c tests/cuda/chain.c tests/cuda/chain.h \
