@@ -153,9 +153,12 @@ struct float8_panels {
         product_sent(memory, group);
     }
 
+    typedef product_nothing early;
+
     /* Sixteen neighbours, whose sums by the ranks are `step` apart, to memory. */
-    static __device__ inline void join(const float8_job &job, const float *sums,
-                                       int32_t step, int32_t, int32_t row, int32_t column)
+    static __device__ inline void join(const float8_job &job, const early &,
+                                       const float *sums, int32_t step, int32_t,
+                                       int32_t row, int32_t column)
     {
         float total[PRODUCT_LANES] = {}, v[PRODUCT_LANES];
         uint32_t words[4][C::Size];

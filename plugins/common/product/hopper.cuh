@@ -259,14 +259,22 @@ struct product_consumer {
         const int32_t share = C::Rows / job.split, size = C::SumPitch;
         const typename C::Sum *from =
             (const typename C::Sum *)__cvta_shared_to_generic(memory.out);
-        barrier_wait(memory.joined(), 0);
+        typename C::Store::early early = {};
+        bool waited = false;
         for (int32_t i = (int32_t)threadIdx.x; i < share * PIECES; i += THREADS) {
             const int32_t row = at.row + (int32_t)rank * share + i / PIECES;
             const int32_t column = at.column + i % PIECES * EACH;
-            if (row < job.m && column < job.n)
-                C::Store::join(job, from + i / PIECES * size + i % PIECES * EACH,
-                               share * size, at.batch, row, column);
+            if (row >= job.m || column >= job.n)
+                continue;
+            early.load(job, at.batch, row, column);
+            if (!waited)
+                barrier_wait(memory.joined(), 0);
+            waited = true;
+            C::Store::join(job, early, from + i / PIECES * size + i % PIECES * EACH,
+                           share * size, at.batch, row, column);
         }
+        if (!waited) /* shared memory ends with the block */
+            barrier_wait(memory.joined(), 0);
     }
 
     __device__ inline void run(int32_t first, int32_t by, product_share k)

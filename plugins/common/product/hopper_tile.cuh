@@ -133,6 +133,13 @@ static __device__ inline product_place product_place_of(const product_job &job,
     return p;
 }
 
+/* Of a store that needs nothing for its results but their sums. */
+struct product_nothing {
+    __device__ inline void load(const product_job &, int32_t, int32_t, int32_t)
+    {
+    }
+};
+
 /* The pieces of K that a block of a cluster has. */
 struct product_share {
     int32_t begin, end;

@@ -180,28 +180,41 @@ struct product_store {
         product_sent(memory, group);
     }
 
+    /* What neighbours need but their sums, asked for before these are there. */
+    struct early {
+        uint4 words;
+        float bias[8];
+
+        __device__ inline void load(const product_job &job, int32_t batch, int32_t row,
+                                    int32_t column)
+        {
+            if (job.addend)
+                words =
+                    *(const uint4 *)((const T *)job.addend + batch * job.addend_batch +
+                                     row * job.addend_row + column);
+#pragma unroll
+            for (int e = 0; e < 8; e++)
+                bias[e] = job.bias && !job.scale && column + e < job.real
+                              ? __ldg(job.bias + column + e)
+                              : 0.0f;
+        }
+    };
+
     /* Neighbours, whose sums by the ranks are `step` floats apart, to memory. */
-    static __device__ inline void join(const product_job &job, const float *sums,
-                                       int32_t step, int32_t batch, int32_t row,
-                                       int32_t column)
+    static __device__ inline void join(const product_job &job, const early &with,
+                                       const float *sums, int32_t step, int32_t batch,
+                                       int32_t row, int32_t column)
     {
-        uint4 words = {};
         uint32_t y[4];
         float v[8] = {};
-        if (job.addend)
-            words = *(const uint4 *)((const T *)job.addend + batch * job.addend_batch +
-                                     row * job.addend_row + column);
-        const uint32_t x[4] = {words.x, words.y, words.z, words.w};
+        const uint32_t x[4] = {with.words.x, with.words.y, with.words.z, with.words.w};
 #pragma unroll 4
         for (int32_t r = 0; r < job.split; r++)
             add_eight(v, sums + r * step);
         if (!job.scale)
 #pragma unroll
             for (int e = 0; e < 8; e++)
-                v[e] =
-                    fmaf(job.alpha, v[e],
-                         job.bias && column + e < job.real ? __ldg(job.bias + column + e)
-                                                           : 0.0f);
+                v[e] = fmaf(job.alpha, v[e], with.bias[e]);
         product_finish<T>(
             job, v, x, [&](int e) { return column + e; }, y);
         *(uint4 *)((T *)job.to + batch * job.to_batch + row * job.to_row + column) =

@@ -355,8 +355,10 @@ struct quantized_panels {
         product_put<typename C::Result>(job, words, row, column);
     }
 
+    typedef product_nothing early;
+
     /* Sixteen neighbours, whose sums by the ranks are `step` apart. */
-    static __device__ inline void join(const quantized_product_job &job,
+    static __device__ inline void join(const quantized_product_job &job, const early &,
                                        const int32_t *sums, int32_t step, int32_t,
                                        int32_t row, int32_t column)
     {
