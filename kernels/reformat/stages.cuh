@@ -8,6 +8,7 @@
 #define KERNELS_REFORMAT_STAGES_CUH
 
 #include "kernels/reformat/slab.cuh"
+#include "kernels/shared.cuh"
 
 #define STAGES 3   /* tiles in shared memory, one of them at work */
 #define MOST_RUN 8 /* tiles of a block */
@@ -192,9 +193,8 @@ static int launch_tiles(const reformat_slab *job, void (*kernel)(const reformat_
     cudaError_t e = cudaGetDevice(&device);
     if (e == cudaSuccess)
         e = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
-    if (e == cudaSuccess && shared > 48 * 1024)
-        e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 shared);
+    if (e == cudaSuccess)
+        e = shared_allow((const void *)kernel, (size_t)shared);
     if (e != cudaSuccess)
         return e;
     j.run = min(max(j.tiles / (uint32_t)(processors * ROUNDS), 1u), (uint32_t)MOST_RUN);
