@@ -122,6 +122,7 @@ GPU_BUNDLE_CONTENT = \
 	tests/cuda/network \
 	tests/cuda/reformat \
 	tests/engine/save \
+	tests/cuda/candidates \
 	tests/layers/example_plugins \
 	tests/engine/models \
 	tests/tools/profiler \
@@ -132,7 +133,10 @@ GPU_BUNDLE_CONTENT = \
 	$(BENCHMARKS)
 EXTRA_DIST += scripts/build-times.sh scripts/cuda-toolkit.sh scripts/cuda-toolkit.txt \
 	scripts/gpu-bundle.sh scripts/gpu-check-plugins.sh \
-	scripts/gpu-sanitize.sh
+	scripts/choose_runs.py \
+	scripts/gpu-sanitize-plans.sh \
+	scripts/gpu-sanitize.sh \
+	scripts/sanitizer.sh
 .PHONY: gpu-bundle
 if HAVE_CUDA
 gpu-bundle: all $(GPU_BUNDLE_CONTENT) tests/cuda_faulty.la tests/cuda_trial.la \
