@@ -4,11 +4,12 @@
 
     choose_runs.py FOLDER KERNELS
 
-FOLDER has, of each process of tests/cuda/candidates.c, choose.N.log, what it printed, and
-choose.N.kernels, what tests/cuda/launch_count.c told of it. The runs go to stdout, "ID CASE
-WEIGHT" a line, as candidates -k reads them; what they launch to KERNELS, "LIBRARY NAME" a
-line. The kernels that the fewest runs launch come first: others often come with them. Of
-impls over libraries, whose kernels are not seen, the two quickest runs are kept.
+FOLDER has, of each process of tests/cuda/candidates.c, choose.N.log, what it printed,
+and choose.N.kernels, what tests/cuda/launch_count.c told of it. The runs go to stdout,
+"ID CASE WEIGHT" a line, as candidates -k reads them; what they launch to KERNELS,
+"LIBRARY NAME" a line. The kernels that the fewest runs launch come first: others often
+come with them. Of impls over libraries, whose kernels are not seen, the two quickest
+runs are kept.
 """
 import glob
 import re

@@ -1,22 +1,22 @@
 #!/bin/sh
 # Run compute-sanitizer's four tools over one launch of every kernel that a plan of the
 # test networks can choose.
-#   gpu-sanitize-plans.sh [TOOL]...  memcheck racecheck initcheck synccheck; "choose": none
+#   gpu-sanitize-plans.sh [TOOL]...  memcheck racecheck initcheck synccheck; choose: none
 #   STRATA_SANITIZE_LIMIT=SECONDS    of a tool; default 150
 #   STRATA_SANITIZE_CHOICE_LIMIT=SECONDS   of the first pass; default 120
 #   STRATA_SANITIZE_JOBS=N           processes beside each other, up to 64; default 8
 #   STRATA_SANITIZE_RUNS=FILE        plans.runs of an earlier call, in place of the first
 #                                    pass; plans.kernels must lie beside it
-# The networks are those of bench/nets, examples, tests/cuda/nets and tests/data, a decoder,
-# and quantised ones that are made of them here, each in FP32, FP16 and BF16 with and
-# without tensor cores, at a batch of 1, some of 8. Without a tool, all impls and
+# The networks are those of bench/nets, examples, tests/cuda/nets and tests/data, a
+# decoder, and quantised ones that are made of them here, each in FP32, FP16 and BF16 with
+# and without tensor cores, at a batch of 1, some of 8. Without a tool, all impls and
 # conversions that a plan of each would time run once (tests/cuda/candidates.c), and are
-# seen to launch kernels: plans.kernels. Of the runs few are kept that launch all of these,
-# plans.runs; those run under the tools.
-# Prints a line a tool: errors, launches, and how many of the kernels of plans.kernels were
-# launched; the others are named in a file beside the log. What failed, no launch, and
-# running out of time are failures. Kernels of cuBLAS and cuDNN do not count: impls over
-# them are held to memcheck alone.
+# seen to launch kernels: plans.kernels. Few of the runs launch all of these and are kept:
+# plans.runs. Those run under the tools.
+# Prints a line a tool: errors, launches, and how many of plans.kernels were launched; the
+# others are named in a file beside the log. What failed, no launch, and running out of
+# time are failures. Kernels of cuBLAS and cuDNN do not count: impls over them are held to
+# memcheck alone.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/sanitizer.sh"
@@ -110,9 +110,10 @@ choose_runs() {
     python3 "$here/choose_runs.py" "$work" "$logs/plans.kernels" >"$runs"
     ended=$(count_logs '^exit status 0$' "$work"/choose.*.log)
     all=$(($(wc -l <"$work/cases")))
-    printf '%-10s %-18s %s of %s cases ended, %s runs; %s of them launch %s kernels, %s s\n' \
+    printf '%-10s %-18s %s of %s cases ended, %s runs; %s launch the %s kernels, %s s\n' \
         chosen plans "$ended" "$all" "$(cat "$work"/choose.*.log | grep -c '^took')" \
-        $(($(wc -l <"$runs"))) $(($(wc -l <"$logs/plans.kernels"))) $(($(date +%s) - start))
+        $(($(wc -l <"$runs"))) $(($(wc -l <"$logs/plans.kernels"))) \
+        $(($(date +%s) - start))
     cat "$work"/choose.*.log | grep '^failed' | cut -c1-300 | sort | uniq -c | head -n 20
     [ "$ended" -eq "$all" ] && [ -s "$runs" ] || failed=1
 }
