@@ -7,6 +7,7 @@
 #   STRATA_SANITIZE_JOBS=N           processes beside each other, up to 64; default 8
 #   STRATA_SANITIZE_RUNS=FILE        plans.runs of an earlier call, in place of the first
 #                                    pass; plans.kernels must lie beside it
+#   STRATA_SANITIZE_NETWORKS="A B"   the first pass sees only these
 # The networks are those of bench/nets, examples, tests/cuda/nets and tests/data, a
 # decoder, and quantised ones that are made of them here, each in FP32, FP16 and BF16 with
 # and without tensor cores, at a batch of 1, some of 8. Without a tool, all impls and
@@ -75,6 +76,10 @@ make_networks() {
 
 cases() { # of the networks here
     for file in *.ini; do
+        case " ${STRATA_SANITIZE_NETWORKS:-${file%.ini}} " in
+        *" ${file%.ini} "*) ;;
+        *) continue ;;
+        esac
         for kind in fp16:tensor_op fp32:default fp16:default fp32:tensor_op \
             bf16:tensor_op bf16:default; do
             echo "$file:$kind"
@@ -98,9 +103,9 @@ run_case() { # number case
 # Cases in turns: a process takes every N-th, until its time is over.
 choose_runs() {
     runs=$logs/plans.runs start=$(date +%s) job=0
-    cases >"$work/cases"
+    cases | awk '{print NR, $0}' >"$work/numbered"
     while [ "$job" -lt "$jobs" ]; do
-        awk -v n="$jobs" -v i="$job" 'NR % n == i {print NR, $0}' "$work/cases" |
+        awk -v n="$jobs" -v i="$job" 'NR % n == i' "$work/numbered" |
             while read -r number case; do
                 run_case "$number" "$case"
             done &
@@ -109,12 +114,15 @@ choose_runs() {
     wait
     python3 "$here/choose_runs.py" "$work" "$logs/plans.kernels" >"$runs"
     ended=$(count_logs '^exit status 0$' "$work"/choose.*.log)
-    all=$(($(wc -l <"$work/cases")))
+    all=$(($(wc -l <"$work/numbered")))
     printf '%-10s %-18s %s of %s cases ended, %s runs; %s launch the %s kernels, %s s\n' \
         chosen plans "$ended" "$all" "$(cat "$work"/choose.*.log | grep -c '^took')" \
         $(($(wc -l <"$runs"))) $(($(wc -l <"$logs/plans.kernels"))) \
         $(($(date +%s) - start))
     cat "$work"/choose.*.log | grep '^failed' | cut -c1-300 | sort | uniq -c | head -n 20
+    while read -r number case; do
+        grep -q '^exit status 0$' "$work/choose.$number.log" 2>/dev/null || echo "$case"
+    done <"$work/numbered" >"$logs/plans.unended"
     [ "$ended" -eq "$all" ] && [ -s "$runs" ] || failed=1
 }
 
