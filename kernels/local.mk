@@ -134,6 +134,7 @@ GPU_BUNDLE_CONTENT = \
 EXTRA_DIST += scripts/build-times.sh scripts/cuda-toolkit.sh scripts/cuda-toolkit.txt \
 	scripts/gpu-bundle.sh scripts/gpu-check-plugins.sh \
 	scripts/choose_runs.py \
+	scripts/gpu-layers.sh \
 	scripts/gpu-sanitize-plans.sh \
 	scripts/gpu-sanitize.sh \
 	scripts/sanitizer.sh

@@ -32,8 +32,8 @@ rm -f "$bundle/plugins/onednn.so" # its library is two thirds of what a bundle m
 cp -L "$build"/kernels/.libs/strata-*.so "$bundle/devices/"
 cp -L "$build"/tests/.libs/*.so "$bundle/share/modules/"
 mv "$bundle/share/modules/launch_count.so" "$bundle/lib/"
-for script in gpu-sanitize.sh gpu-sanitize-plans.sh sanitizer.sh choose_runs.py \
-    gpu-check-plugins.sh; do
+for script in gpu-layers.sh gpu-sanitize.sh gpu-sanitize-plans.sh sanitizer.sh \
+    choose_runs.py gpu-check-plugins.sh; do
     cp "$(dirname "$0")/$script" "$bundle/"
 done
 cp -P "$build"/.libs/libstrata.so* "$bundle/lib/"
