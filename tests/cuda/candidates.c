@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Run what plans of networks can choose, each impl and conversion once on random data:
- * for compute-sanitizer, under which scripts/gpu-sanitize.sh starts it.
+ * for compute-sanitizer, under which scripts/gpu-sanitize-plans.sh starts it.
  *
  *     candidates [-d DEVICE] [-e] [-k RUNS] [-p I/N] [-w NAME,NAME...] CASE...
  *
@@ -312,60 +312,83 @@ static int usage(void)
     return 2;
 }
 
-static int open_visit(struct visit *v, const char *device, bool exact)
+struct arguments {
+    const char *device, *chosen, *without;
+    size_t part, parts;
+    bool exact;
+};
+
+static bool parse(struct arguments *a, int argc, char **argv)
+{
+    int option;
+    bool good = true;
+    *a = (struct arguments){.device = "cuda:0", .parts = 1};
+    while ((option = getopt(argc, argv, "d:ek:p:w:")) != -1)
+        switch (option) {
+        case 'd':
+            a->device = optarg;
+            break;
+        case 'e':
+            a->exact = true;
+            break;
+        case 'k':
+            a->chosen = optarg;
+            break;
+        case 'w':
+            a->without = optarg;
+            break;
+        default:
+            good &= option == 'p' && sscanf(optarg, "%zu/%zu", &a->part, &a->parts) == 2;
+        }
+    return good && a->part < a->parts && optind < argc;
+}
+
+static int open_visit(struct visit *v, const struct arguments *a, strata_error *err)
 {
     const strata_registry_options options = {.struct_size = sizeof options,
                                              .search_path = getenv("STRATA_PLUGIN_PATH"),
                                              .allow_untrusted = 1,
                                              .no_default_path = 1};
-    strata_error err;
-    error_clear(&err);
-    v->source = (struct cost_source){.name = "once", .measure = visit_all};
-    trial_pattern_fill(&v->pattern);
     const strata_allocator own = {
         .struct_size = sizeof own, .alloc = exact_alloc, .free = exact_free};
-    int status = strata_create(&v->handle, device, &err);
-    if (status == STRATA_OK && exact)
-        status = strata_set_allocator(v->handle, &own, &err);
-    if (status == STRATA_OK)
-        status = strata_registry_create(&v->registry, &options, &err);
-    if (status != STRATA_OK)
-        fprintf(stderr, "candidates: %s\n", err.message);
-    return status;
+    v->source = (struct cost_source){.name = "once", .measure = visit_all};
+    v->without = a->without;
+    trial_pattern_fill(&v->pattern);
+    if (a->chosen && !read_chosen(v, a->chosen, a->part, a->parts))
+        return error_set(err, STRATA_EIO, "%s cannot be read", a->chosen);
+    int status = strata_create(&v->handle, a->device, err);
+    if (status == STRATA_OK && a->exact)
+        status = strata_set_allocator(v->handle, &own, err);
+    return status == STRATA_OK ? strata_registry_create(&v->registry, &options, err)
+                               : status;
+}
+
+static void close_visit(struct visit *v)
+{
+    strata_registry_destroy(v->registry);
+    strata_destroy(v->handle);
+    free(v->chosen);
+    free(v);
 }
 
 int main(int argc, char **argv)
 {
-    struct visit *v = calloc(1, sizeof *v);
-    const char *only = NULL, *device = "cuda:0";
-    size_t part = 0, parts = 1;
-    int option, result = 1;
-    bool exact = false;
-    while (v && (option = getopt(argc, argv, "d:ek:p:w:")) != -1)
-        if (option == 'e')
-            exact = true;
-        else if (option == 'k')
-            only = optarg;
-        else if (option == 'd')
-            device = optarg;
-        else if (option == 'w')
-            v->without = optarg;
-        else if (option != 'p' || sscanf(optarg, "%zu/%zu", &part, &parts) != 2 ||
-                 part >= parts)
-            return usage();
-    if (!v || optind == argc)
+    struct arguments a;
+    strata_error err;
+    int result = 1;
+    error_clear(&err);
+    if (!parse(&a, argc, argv))
         return usage();
-    if (only && !read_chosen(v, only, part, parts))
-        fprintf(stderr, "candidates: %s cannot be read\n", only);
-    else if (open_visit(v, device, exact) == STRATA_OK) {
+    struct visit *v = zalloc(1, sizeof *v, "a visit", &err);
+    if (!v || open_visit(v, &a, &err) != STRATA_OK) {
+        fprintf(stderr, "candidates: %s\n", err.message);
+    } else {
         for (int i = optind; i < argc; i++)
             visit_case(v, argv[i]);
         printf("%zu runs, %zu failures\n", v->n_runs, v->failures);
         result = v->failures > 0;
     }
-    strata_registry_destroy(v->registry);
-    strata_destroy(v->handle);
-    free(v->chosen);
-    free(v);
+    if (v)
+        close_visit(v);
     return result;
 }
