@@ -149,6 +149,15 @@ static union cublaslt_factor factor(const struct cublaslt_problem *p, double x)
     return f;
 }
 
+/* Of a matrix and a vector the library sums product and addend, rounds that to the
+ * result's dtype, and adds the bias in another kernel: where they cancel, more is lost
+ * than by one rounding at the end. */
+static int rounds_between(const struct cublaslt_problem *p)
+{
+    return p->bias && p->addend && (p->m == 1 || p->n == 1) &&
+           (p->result == STRATA_FP16 || p->result == STRATA_BF16);
+}
+
 int cublaslt_plan(const strata_node *n, const struct cublaslt_problem *problem, int rank,
                   const void *bias, struct cublaslt_plan *out)
 {
@@ -160,6 +169,9 @@ int cublaslt_plan(const strata_node *n, const struct cublaslt_problem *problem, 
     memset(out, 0, sizeof *out);
     if (!problem->m || !problem->n || !problem->k || !problem->batch)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "cuBLASLt takes no empty matrices");
+    if (rounds_between(problem))
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "cuBLASLt rounds a vector before it adds the bias to it");
     int status = cublaslt_library_get(n, &out->library, &out->handle);
     if (status != STRATA_OK)
         return status;
