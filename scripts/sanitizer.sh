@@ -23,7 +23,7 @@ expect_number STRATA_SANITIZE_LIMIT "$limit" 86400
 expect_number STRATA_SANITIZE_CHOICE_LIMIT "$choice_limit" 86400
 expect_number STRATA_SANITIZE_JOBS "$jobs" 64
 [ -z "${STRATA_SANITIZE_INSIDE:-}" ] || stop "what it runs has called it again"
-export STRATA_SANITIZE_INSIDE=1
+export STRATA_SANITIZE_INSIDE=1 LC_ALL=C
 export STRATA_REQUIRE_DEVICE=1 OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"
 
 sanitizer=$(command -v compute-sanitizer)
@@ -63,11 +63,13 @@ counted() { # seconds count_file command...
 
 # The same of a program of the bundle under a tool.
 counted_under() { # tool seconds count_file program argument...
-    tool=$1 seconds=$2 count_file=$3
+    tool=$1 seconds=$2 count_file=$3 more=
     shift 3
-    counted "$seconds" "$count_file" "$sanitizer" --tool "$tool" --target-processes all \
-        --error-exitcode 99 --print-limit 20 env LD_PRELOAD="$here/lib/launch_count.so" \
-        "$here/run.sh" "$@"
+    [ "$tool" != synccheck ] || more="--num-cuda-barriers 65536" # else some are lost
+    # shellcheck disable=SC2086 # an option and its value
+    counted "$seconds" "$count_file" "$sanitizer" --tool "$tool" $more \
+        --target-processes all --error-exitcode 99 --print-limit 20 \
+        env LD_PRELOAD="$here/lib/launch_count.so" "$here/run.sh" "$@"
 }
 
 # How many of the logs have that line.
