@@ -48,6 +48,7 @@ EXTRA_DIST += $(CUDA_SOURCES) \
 	kernels/activate.cuh \
 	kernels/layer.cuh \
 	kernels/overlap.cuh \
+	kernels/shared.cuh \
 	kernels/reformat/bytes.cuh \
 	kernels/reformat/common.cuh \
 	kernels/reformat/pixel.cuh \
@@ -122,6 +123,7 @@ GPU_BUNDLE_CONTENT = \
 	tests/cuda/network \
 	tests/cuda/reformat \
 	tests/engine/save \
+	tests/cuda/candidates \
 	tests/layers/example_plugins \
 	tests/engine/models \
 	tests/tools/profiler \
@@ -132,7 +134,11 @@ GPU_BUNDLE_CONTENT = \
 	$(BENCHMARKS)
 EXTRA_DIST += scripts/build-times.sh scripts/cuda-toolkit.sh scripts/cuda-toolkit.txt \
 	scripts/gpu-bundle.sh scripts/gpu-check-plugins.sh \
-	scripts/gpu-sanitize.sh
+	scripts/choose_runs.py \
+	scripts/gpu-layers.sh \
+	scripts/gpu-sanitize-plans.sh \
+	scripts/gpu-sanitize.sh \
+	scripts/sanitizer.sh
 .PHONY: gpu-bundle
 if HAVE_CUDA
 gpu-bundle: all $(GPU_BUNDLE_CONTENT) tests/cuda_faulty.la tests/cuda_trial.la \

@@ -32,7 +32,10 @@ rm -f "$bundle/plugins/onednn.so" # its library is two thirds of what a bundle m
 cp -L "$build"/kernels/.libs/strata-*.so "$bundle/devices/"
 cp -L "$build"/tests/.libs/*.so "$bundle/share/modules/"
 mv "$bundle/share/modules/launch_count.so" "$bundle/lib/"
-cp "$(dirname "$0")/gpu-sanitize.sh" "$(dirname "$0")/gpu-check-plugins.sh" "$bundle/"
+for script in gpu-layers.sh gpu-sanitize.sh gpu-sanitize-plans.sh sanitizer.sh \
+    choose_runs.py gpu-check-plugins.sh; do
+    cp "$(dirname "$0")/$script" "$bundle/"
+done
 cp -P "$build"/.libs/libstrata.so* "$bundle/lib/"
 if [ -d "$build/examples/plugins/built" ]; then
     cp -r "$build/examples/plugins/built" "$bundle/examples"
@@ -42,7 +45,11 @@ fi
 mkdir -p "$bundle/share/bench" "$bundle/share/examples" "$bundle/share/scripts"
 cp "$source"/bench/*.py "$bundle/share/bench/"
 cp -r "$source/bench/nets" "$bundle/share/bench/"
-cp -r "$source/examples/models" "$source/examples/digits" "$bundle/share/examples/"
+cp -r "$source/examples/models" "$source/examples/digits" "$source/examples/language" \
+    "$bundle/share/examples/"
+mkdir -p "$bundle/share/tests/cuda" "$bundle/share/tests/data"
+cp -r "$source/tests/cuda/nets" "$bundle/share/tests/cuda/"
+cp -r "$source/tests/data/decoder" "$bundle/share/tests/data/"
 cp "$source/scripts/convert_models.py" "$bundle/share/scripts/"
 for model in mnist_cntk resnet20_cifar10 squeezenet_v1.1 yolo-fastest-1.1; do
     [ -d "$models/$model" ] || continue

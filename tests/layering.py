@@ -42,7 +42,7 @@ MAY_SEE = {
                              "formats/reformat/shape.h"},
     ("plugins", "kernels"): {"kernels/activate.cuh", "kernels/element.cuh",
                              "kernels/layer.cuh", "kernels/overlap.cuh",
-                             "kernels/walk.cuh"},
+                             "kernels/shared.cuh", "kernels/walk.cuh"},
 }
 PLUGIN_HEADERS = {"strata/plugin.h", "strata/layers.h", "strata/half.h", "strata/narrow.h",
                   "strata/cuda.h"}

@@ -102,6 +102,7 @@ struct harness_target {
     bool quick;            /* sweep a few sizes */
     bool plain;            /* values alone: one run each, without a look at guards */
     int64_t most;          /* elements of a tensor; 0: 2^22. Larger shapes are refused */
+    bool part;             /* of the impls: that none runs is no failure */
     struct harness_tally *tally; /* an element for each impl of the layer, or NULL */
     /* What follows may be NULL. */
     bool (*wants)(const struct registry_impl *impl, void *user);
@@ -161,6 +162,7 @@ struct harness_node {
     bool in_place;                /* out[0] lies on in[0] */
     struct mirror *mirror;        /* run on its device; NULL: on the host */
     bool plain;                   /* one run, without a look at guards */
+    bool ask;                     /* sessions have no memory: for accept alone */
     const int32_t *in_dtype, *weight_dtype; /* as in layer_case; NULL: all 0 */
     const char *fault; /* rule that the last harness_run saw broken, or NULL */
     char *phase;       /* HARNESS_PHASE bytes, or NULL */
@@ -195,6 +197,12 @@ int harness_run(struct harness_node *n, const struct registry_impl *impl, int ro
                 const struct harness_formats *formats, const void *const *in,
                 const void *const *weight, const strata_epilogue *epilogue,
                 void *const *out);
+
+/* Whether the impl's accept refuses that, which costs no values: the message is in n->err,
+ * and n->vetoed says so, too. */
+bool harness_refuses(struct harness_node *n, const struct registry_impl *impl, int row,
+                     const struct harness_formats *formats,
+                     const strata_epilogue *epilogue);
 
 /* Whether a tensor of this rank and dtype may lie in a format. */
 bool harness_fits(const strata_tensor *t, uint64_t format);

@@ -68,6 +68,28 @@ static int run_again(struct session *s, void *const *out)
     return status;
 }
 
+bool harness_refuses(struct harness_node *n, const struct registry_impl *impl, int row,
+                     const struct harness_formats *formats,
+                     const strata_epilogue *epilogue)
+{
+    const void *none[HARNESS_WEIGHTS > HARNESS_INPUTS ? HARNESS_WEIGHTS
+                                                      : HARNESS_INPUTS] = {NULL};
+    struct session *s = malloc(sizeof *s);
+    size_t bytes;
+    if (!s)
+        return false;
+    n->ask = true;
+    int status = session_make(s, n, impl, row, formats, none, none, epilogue);
+    if (status == STRATA_OK)
+        status = session_size(s, &bytes);
+    n->ask = false;
+    n->vetoed = status != STRATA_OK && n->vetoed && !s->fault;
+    n->err = s->err;
+    session_free(s);
+    free(s);
+    return n->vetoed;
+}
+
 int harness_run(struct harness_node *n, const struct registry_impl *impl, int row,
                 const struct harness_formats *formats, const void *const *in,
                 const void *const *weight, const strata_epilogue *epilogue,

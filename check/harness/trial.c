@@ -33,6 +33,16 @@ static int run_impl(struct trial *k, int row, const strata_epilogue *e)
                        (const void *const *)k->v.weight, e, k->v.out);
 }
 
+/* From here on values cost more than all else: impls are asked before any are laid out,
+ * and each goes through one math mode and all its tails at once, as in a sweep. */
+#define LARGE (1 << 18) /* elements */
+
+static bool is_large(const struct trial *k)
+{
+    const struct harness_node *n = &k->node;
+    return n->in[0].count >= LARGE || n->out[0].count >= LARGE;
+}
+
 static void run_variant(struct trial *k, int row, const char *variant,
                         const strata_epilogue *e)
 {
@@ -42,7 +52,8 @@ static void run_variant(struct trial *k, int row, const char *variant,
     n->no_pack = !k->target->plain && k->turn++ % 4 == 3;
     if (k->target->place)
         k->target->place(k, k->target->user);
-    int status = run_impl(k, row, e);
+    const bool refused = is_large(k) && harness_refuses(n, k->impl, row, &k->formats, e);
+    int status = refused ? STRATA_EUNSUPPORTED : run_impl(k, row, e);
     if (n->no_pack && status == STRATA_EUNSUPPORTED && n->err.length > 0) {
         n->no_pack = false; /* an impl may need the extension, if it says so */
         status = run_impl(k, row, e);
@@ -97,7 +108,7 @@ static void run_epilogues(struct trial *k, int row)
         return;
     strata_tensor residual = k->node.out[0];
     residual.data = k->v.residual;
-    for (int32_t flags = k->c->sweep ? 16 : 1; flags <= 16; flags *= 2) {
+    for (int32_t flags = k->c->sweep || is_large(k) ? 16 : 1; flags <= 16; flags *= 2) {
         strata_epilogue e = {.flags = flags == 16 ? declared : flags,
                              .scale = k->v.scale,
                              .bias = k->v.bias,
@@ -153,7 +164,7 @@ static void run_combination(struct trial *k, int row)
     int first = k->target->mirror ? k->turn++ % 2 : STRATA_MATH_DEFAULT;
     node->math = first;
     run_variants(k, row);
-    if (k->target->mirror && (k->node.vetoed || !k->c->sweep)) {
+    if (k->target->mirror && (k->node.vetoed || !(k->c->sweep || is_large(k)))) {
         node->math =
             first == STRATA_MATH_DEFAULT ? STRATA_MATH_TENSOR_OP : STRATA_MATH_DEFAULT;
         run_variants(k, row);
@@ -323,22 +334,6 @@ static bool expect_numbers(struct trial *k)
 
 /* ---- shapes of a case ---------------------------------------------------------- */
 
-void trial_attrs(char *out, size_t size, const char *text, const struct harness_shape *in,
-                 int n_in)
-{
-    const int64_t channels = n_in > 0 && in[0].rank > 1 ? in[0].dims[1] : 1;
-    size_t used = 0;
-    for (; text && *text && used + 24 < size; text++)
-        if (text[0] == '$' && text[1] == 'C') {
-            used +=
-                (size_t)snprintf(out + used, size - used, "%lld", (long long)channels);
-            text++;
-        } else {
-            out[used++] = *text;
-        }
-    out[used] = '\0';
-}
-
 /* Elements that a tensor of a test may have; a layer may ask for more by attribute. With
  * odd numbers the reference runs many times. */
 #define MOST_ELEMENTS (1 << 22)
@@ -347,9 +342,11 @@ void trial_attrs(char *out, size_t size, const char *text, const struct harness_
 static bool moderate(const struct trial *k)
 {
     const struct harness_node *n = &k->node;
-    const int64_t most = k->c->numbers != NUMBERS_PLAIN ? MOST_ODD_ELEMENTS
-                         : k->target->most              ? k->target->most
-                                                        : MOST_ELEMENTS;
+    const bool odd =
+        k->c->numbers != NUMBERS_PLAIN && k->c->numbers != NUMBERS_WHOLE_RANGE;
+    const int64_t most = odd               ? MOST_ODD_ELEMENTS
+                         : k->target->most ? k->target->most
+                                           : MOST_ELEMENTS;
     for (int i = 0; i < n->node.n_out; i++)
         if (n->out[i].count > most)
             return false;
@@ -483,7 +480,7 @@ struct harness_result harness_check_on(const struct harness_target *target,
         if (types >> k->as & 1)
             check_shapes(k);
     if (k->result.runs == 0 && !c->refused && !c->may_refuse && !target->impl &&
-        !target->takes && !target->visit)
+        !target->takes && !target->visit && !target->part)
         trial_problem(k, "untested", "no impl ran on any shape of this case");
     result = k->result;
     free(k);

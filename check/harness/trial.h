@@ -37,8 +37,8 @@ struct trial {
     int agreed_row;      /* of that impl, `agreed` */
     const struct registry_impl *agreed;
     struct harness_formats agreed_formats;
-    bool expects;        /* expected holds something */
-    bool done;           /* a visitor has seen enough */
+    bool expects; /* expected holds something */
+    bool done;    /* a visitor has seen enough */
 };
 
 /* trial_problem.c */
@@ -51,6 +51,10 @@ void trial_session_problem(struct trial *t, const struct session *s,
 void trial_formats(const struct trial *t, char *text, size_t size);
 /* "1x3x5x7,1x3x1x1" */
 void trial_shapes(const struct trial *t, char *text, size_t size);
+
+/* A case's text with "$C" replaced by the channels of the first input, if it has any. */
+void trial_attrs(char *out, size_t size, const char *text, const struct harness_shape *in,
+                 int n_in);
 
 /* trial_values.c: draw v's inputs and weights, make room for the rest; false: no memory.
  * The same numbers for the same seed, attributes and shapes. */
@@ -85,8 +89,5 @@ bool trial_specials_agree(const struct trial *t, int o, int32_t dtype, double al
 /* trial.c */
 /* session_make with this trial's values. */
 int trial_session(struct trial *t, struct session *s, int row);
-/* A case's text with "$C" replaced by the channels of the first input, if it has any. */
-void trial_attrs(char *out, size_t size, const char *text, const struct harness_shape *in,
-                 int n_in);
 
 #endif /* CHECK_HARNESS_TRIAL_H */

@@ -85,3 +85,19 @@ void trial_session_problem(struct trial *t, const struct session *s,
 {
     trial_problem(t, s->fault ? s->fault : otherwise, s->err.message);
 }
+
+void trial_attrs(char *out, size_t size, const char *text, const struct harness_shape *in,
+                 int n_in)
+{
+    const int64_t channels = n_in > 0 && in[0].rank > 1 ? in[0].dims[1] : 1;
+    size_t used = 0;
+    for (; text && *text && used + 24 < size; text++)
+        if (text[0] == '$' && text[1] == 'C') {
+            used +=
+                (size_t)snprintf(out + used, size - used, "%lld", (long long)channels);
+            text++;
+        } else {
+            out[used++] = *text;
+        }
+    out[used] = '\0';
+}

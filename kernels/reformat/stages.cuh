@@ -8,6 +8,7 @@
 #define KERNELS_REFORMAT_STAGES_CUH
 
 #include "kernels/reformat/slab.cuh"
+#include "kernels/shared.cuh"
 
 #define STAGES 3   /* tiles in shared memory, one of them at work */
 #define MOST_RUN 8 /* tiles of a block */
@@ -59,19 +60,26 @@ static __device__ inline uint32_t skew_of(const reformat_slab &j, const char *sr
 }
 
 /* Ahead: bytes that the L2 cache fetches with it, for the tiles beside this one. */
-static __device__ inline void copy_piece(char *shared, const char *memory, uint32_t bytes,
-                                         uint32_t ahead)
+static __device__ inline void copy_piece(char *shared, const char *memory, uint32_t ahead)
 {
     const uint32_t to = (uint32_t)__cvta_generic_to_shared(shared);
 #define COPY(hint)                                                                       \
-    asm volatile("cp.async.cg.shared.global" hint " [%0], [%1], 16, %2;" ::"r"(to),      \
-                 "l"(memory), "r"(bytes)                                                 \
+    asm volatile("cp.async.cg.shared.global" hint " [%0], [%1], 16;" ::"r"(to),          \
+                 "l"(memory)                                                             \
                  : "memory")
     if (ahead == 256)
         COPY(".L2::256B");
     else
         COPY(".L2::128B");
 #undef COPY
+}
+
+/* The end of a source, which is no whole piece, and zeros. A copy of 16 bytes that were
+ * told to be fewer would ask for all 16: memcheck sees it read past the end. */
+static __device__ inline void copy_end(char *shared, const char *memory, int32_t bytes)
+{
+    for (int32_t i = 0; i < 16; i++)
+        shared[i] = i < bytes ? memory[i] : 0;
 }
 
 /* A source at any alignment is copied from the 16-byte boundary before it, and not read
@@ -83,13 +91,15 @@ static __device__ inline void fetch(const reformat_slab &j, const char *src, cha
         src -= skew;
         const int64_t left = (const char *)j.end - src;
         for (uint32_t i = threadIdx.x; i < pieces; i += blockDim.x)
-            copy_piece(stage + i * 16, src + i * 16,
-                       (uint32_t)min((int64_t)16, left - (int64_t)i * 16), j.ahead);
+            if (left - (int64_t)i * 16 >= 16)
+                copy_piece(stage + i * 16, src + i * 16, j.ahead);
+            else
+                copy_end(stage + i * 16, src + i * 16, (int32_t)(left - (int64_t)i * 16));
     } else {
         for (uint32_t i = threadIdx.x; i < j.from.pieces; i += blockDim.x) {
             const uint32_t row = divide(i, j.from.row), at = i - row * j.from.row.d;
             copy_piece(stage + spread(j, i) * 16, src + row * j.from.row_step + at * 16,
-                       16, j.ahead);
+                       j.ahead);
         }
     }
 }
@@ -192,9 +202,8 @@ static int launch_tiles(const reformat_slab *job, void (*kernel)(const reformat_
     cudaError_t e = cudaGetDevice(&device);
     if (e == cudaSuccess)
         e = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
-    if (e == cudaSuccess && shared > 48 * 1024)
-        e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 shared);
+    if (e == cudaSuccess)
+        e = shared_allow((const void *)kernel, (size_t)shared);
     if (e != cudaSuccess)
         return e;
     j.run = min(max(j.tiles / (uint32_t)(processors * ROUNDS), 1u), (uint32_t)MOST_RUN);

@@ -290,9 +290,7 @@ struct hopper_consumer {
         if (!C::Ring)
             return false;
         publish_shared(); /* the copy engine writes where outputs lay */
-        __syncwarp();
-        if (threadIdx.x % 32 == 0)
-            barrier_arrive(memory.q_empty(queries.at));
+        barrier_arrive(memory.q_empty(queries.at));
         queries.advance();
         return true;
     }

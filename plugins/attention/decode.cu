@@ -203,8 +203,7 @@ static cudaError_t decode_launch(const decode_job &job, int splits, cudaStream_t
     const struct attention_plan &p = job.a.plan;
     const size_t bytes = WARPS * sizeof(decode_part<Dim>);
     const void *kernel = (const void *)decode_kernel<T, Dim, Odd>;
-    const cudaError_t e = cudaFuncSetAttribute(
-        kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    const cudaError_t e = shared_allow(kernel, bytes);
     if (e != cudaSuccess)
         return e;
     cudaLaunchAttribute overlap = {};

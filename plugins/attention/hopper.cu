@@ -124,8 +124,7 @@ static cudaError_t attention_hopper_as(const hopper_launch *l, const attention_j
         return cudaErrorNotSupported;
     const int64_t tiles = (p.keys + l->keys - 1) / l->keys;
     const int64_t bytes = l->fixed + (l->stages ? l->stages : tiles) * l->stage;
-    cudaError_t e = cudaFuncSetAttribute(
-        l->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    cudaError_t e = shared_allow(l->kernel, (size_t)bytes);
     int device = 0, units = 0;
     if (e == cudaSuccess)
         e = cudaGetDevice(&device);

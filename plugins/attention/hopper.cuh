@@ -164,12 +164,14 @@ struct hopper_memory {
     {
         return stages + stage * C::StageBytes + value * C::KBytes;
     }
+    /* A warp's lane says for all its threads that a tile was read: what read it, wgmma,
+     * is the warp's. A stage of Q is read, and written, by threads, with its part. */
     __device__ inline void init(void) const
     {
         for (int value = -1; value < 2; value++)
             for (int s = 0; s < C::Stages; s++) {
                 barrier_init(full(value, s), 1);
-                barrier_init(empty(value, s), C::Groups * 4);
+                barrier_init(empty(value, s), C::Groups * (value < 0 ? 128 : 4));
             }
         barrier_publish();
     }

@@ -9,6 +9,7 @@
 
 #include "kernels/layer.cuh"
 #include "kernels/overlap.cuh"
+#include "kernels/shared.cuh"
 
 /* By value into kernels. Addresses are those of head 0, row 0 of batch 0; NULL: absent.
  */

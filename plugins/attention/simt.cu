@@ -289,9 +289,7 @@ static void simt_launch(const attention_job &job, cudaStream_t stream)
     const size_t bytes = (KEYS * PITCH + ROWS * KEYS + ROWS * (size_t)pitch) * 4;
     const dim3 grid((unsigned)(tiles * p.batch * p.heads), 1,
                     (unsigned)((p.v_dim + SLICE - 1) / SLICE));
-    if (bytes > 48 << 10)
-        cudaFuncSetAttribute(simt_kernel<T, N>,
-                             cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    shared_allow((const void *)simt_kernel<T, N>, bytes);
     simt_kernel<T, N><<<grid, CUDA_BLOCK, bytes, stream>>>(job);
 }
 

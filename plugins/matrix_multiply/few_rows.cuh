@@ -8,6 +8,7 @@
 
 #include <cooperative_groups.h>
 
+#include "kernels/shared.cuh"
 #include "plugins/matrix_multiply/cuda.cuh"
 
 #define MOST_ROWS 16
@@ -140,10 +141,7 @@ static inline int few_rows_launch_with(const strata_run *r, const void *job, dim
     config.attrs = attributes;
     config.numAttrs = overlaps ? 2 : 0;
     void *arguments[] = {(void *)job};
-    cudaError_t e = cudaSuccess;
-    if (shared > 0)
-        e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 shared);
+    cudaError_t e = shared > 0 ? shared_allow(kernel, (size_t)shared) : cudaSuccess;
     if (e == cudaSuccess)
         e = cudaLaunchKernelExC(&config, kernel, arguments);
     return e == cudaSuccess

@@ -15,6 +15,7 @@
 #include <cooperative_groups.h>
 
 #include "kernels/overlap.cuh"
+#include "kernels/shared.cuh"
 #include "plugins/normalization/held.cuh"
 
 #define RING_HELD 32       /* elements a thread holds of a row */
@@ -262,8 +263,7 @@ static bool ring_launch(const norm_job &job, int blocks, cudaStream_t stream)
     cudaLaunchAttribute attributes[2] = {};
     cudaLaunchConfig_t config = {};
     if (stages < 2 ||
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             stages * bytes) != cudaSuccess)
+        shared_allow((const void *)kernel, (size_t)(stages * bytes)) != cudaSuccess)
         return give_up();
     attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attributes[0].val.programmaticStreamSerializationAllowed = 1;

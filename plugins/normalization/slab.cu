@@ -10,6 +10,7 @@
  */
 #include <cooperative_groups.h>
 
+#include "kernels/shared.cuh"
 #include "plugins/common/copy_ahead.cuh"
 #include "plugins/normalization/job.cuh"
 
@@ -364,8 +365,7 @@ static bool slab_launch(const norm_job &job, const norm_slab &s, cudaStream_t st
     const auto kernel = slab_kernel<T>;
     cudaLaunchAttribute size = {};
     cudaLaunchConfig_t config = {};
-    if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             (int)slab_bytes(s)) != cudaSuccess)
+    if (shared_allow((const void *)kernel, slab_bytes(s)) != cudaSuccess)
         return give_up();
     size.id = cudaLaunchAttributeClusterDimension;
     size.val.clusterDim = {(unsigned)s.blocks, 1, 1};

@@ -8,6 +8,7 @@
  * an element, 2.9 elements a clock and multiprocessor at 4 TB/s, or 44 instruction issues
  * for each: six steps of 2 to 3 beside what they compute.
  */
+#include "kernels/shared.cuh"
 #include "plugins/common/copy_ahead.cuh"
 #include "plugins/pointwise/compiled.cuh"
 #include "plugins/pointwise/machine.cuh"
@@ -38,7 +39,7 @@ static __device__ inline void copy_pack(char *to, const void *base, int64_t i,
 {
     const E *from = (const E *)base + i;
     if (i + N <= size)
-        copy_ahead<N * (int)sizeof(E)>(to, from);
+        copy_ahead<N *(int)sizeof(E)>(to, from);
     else if (i < size)
         copy_elements(to, (const char *)from, sizeof(E), size - i);
 }
@@ -313,8 +314,7 @@ static bool settle_steps(machine *m, const struct program *p, bool flat)
 static unsigned blocks_of(const void *kernel, int shared, int64_t tiles)
 {
     int each = 0;
-    if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             shared) != cudaSuccess ||
+    if (shared_allow(kernel, (size_t)shared) != cudaSuccess ||
         cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, CUDA_BLOCK,
                                                       (size_t)shared) != cudaSuccess)
         return 0;

@@ -154,6 +154,9 @@ int maxima_run(const strata_run *r)
     const bool many = y->size / BYTES >= MANY;
     const int64_t rows = many ? ROWS : 1;
     maxima_job j = {};
+    if ((uintptr_t)x->data % BYTES || (uintptr_t)y->data % BYTES)
+        return STRATA_FAIL(r, STRATA_EINTERNAL,
+                           "a tensor begins at no multiple of %d bytes", (int)BYTES);
     j.x = window_tensor_of(x);
     j.y = window_tensor_of(y);
     const int64_t stored = (y->dims[1] + j.y.mask) & ~(int64_t)j.y.mask;

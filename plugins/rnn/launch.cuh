@@ -6,6 +6,7 @@
 #define PLUGINS_RNN_LAUNCH_CUH
 
 #include "kernels/layer.cuh"
+#include "kernels/shared.cuh"
 #include "plugins/rnn/persistent.h"
 
 #define PERSISTENT_ROWS 8     /* least of a group */
@@ -19,11 +20,8 @@ struct persistent_entry {
 
 static inline cudaError_t persistent_permit(const persistent_entry &entry)
 {
-    return entry.shared > 0
-               ? cudaFuncSetAttribute(entry.kernel,
-                                      cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                      entry.shared)
-               : cudaSuccess;
+    return entry.shared > 0 ? shared_allow(entry.kernel, (size_t)entry.shared)
+                            : cudaSuccess;
 }
 
 /* Groups of rows, of `groups`, that can be resident at once; 0: none, or an error, which

@@ -8,6 +8,7 @@
  * A thread holds some elements of 8 bytes of lines that lie side by side; rows of threads
  * share long lines.
  */
+#include "kernels/shared.cuh"
 #include "plugins/common/copy_ahead.cuh"
 #include "plugins/softmax/job.cuh"
 
@@ -156,11 +157,9 @@ static bool columns_launch(const softmax_job &job, int rows, int held,
     const int64_t each = CUDA_BLOCK / rows * shape::V;
     const int64_t needed = (job.n_lines + each - 1) / each;
     const int shared = shape::Stages * held * CUDA_BLOCK * (int)sizeof(uint2);
-    const int limit = shape::Stages * Most * CUDA_BLOCK * (int)sizeof(uint2);
     const auto kernel = job.n_lines < 0x7fffffff ? columns_kernel<T, Most, uint32_t>
                                                  : columns_kernel<T, Most, uint64_t>;
-    if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             limit) != cudaSuccess) /* the same for all: contexts race */
+    if (shared_allow((const void *)kernel, (size_t)shared) != cudaSuccess)
         return give_up();
     kernel<<<(unsigned)(needed < most ? needed : most), CUDA_BLOCK, shared, stream>>>(
         job, rows, held);

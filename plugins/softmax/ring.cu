@@ -16,6 +16,7 @@
 #include <cfloat>
 #include <cooperative_groups.h>
 
+#include "kernels/shared.cuh"
 #include "plugins/common/copy_ahead.cuh"
 #include "plugins/softmax/job.cuh"
 
@@ -237,8 +238,7 @@ static bool ring_launch(const softmax_job &job, cudaStream_t stream)
                      shape::Blocks / Cluster;
     cudaLaunchAttribute size = {};
     cudaLaunchConfig_t config = {};
-    if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             shape::Shared) != cudaSuccess)
+    if (shared_allow((const void *)kernel, shape::Shared) != cudaSuccess)
         return give_up();
     size.id = cudaLaunchAttributeClusterDimension;
     size.val.clusterDim = {Cluster, 1, 1};

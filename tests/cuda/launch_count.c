@@ -6,7 +6,9 @@
  *
  * The file STRATA_LAUNCH_COUNT gets the number of launches, 8 bytes; the file of that
  * name with ".kernels" a line for each kernel that a process loads ("loaded LIBRARY
- * NAME") and one at its first launch there ("launched LIBRARY NAME").
+ * NAME") and one at its first launch there ("launched LIBRARY NAME"). A program that
+ * finds launch_count_begin and calls it has a line of its own put there, and each
+ * kernel's first launch behind it told again.
  */
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -81,6 +83,10 @@ VISIBLE get_kernel __cudaGetKernel;
 typedef cudaError_t launch_extended(const cudaLaunchConfig_t *, const void *, void **);
 VISIBLE launch __cudaLaunchKernel;
 VISIBLE launch_extended cudaLaunchKernelExC;
+typedef cudaError_t launch_cooperative(const void *, dim3, dim3, void **, size_t,
+                                       cudaStream_t);
+VISIBLE launch_cooperative cudaLaunchCooperativeKernel;
+VISIBLE void launch_count_begin(const char *line);
 
 void __cudaRegisterFunction(void **module, const char *host, char *device,
                             const char *name, int limit, uint3 *thread, uint3 *block,
@@ -137,4 +143,25 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *ke
 {
     note_launch(kernel);
     return ((launch_extended *)runtime("cudaLaunchKernelExC"))(config, kernel, args);
+}
+
+/* Blocks that wait for each other. */
+cudaError_t cudaLaunchCooperativeKernel(const void *kernel, dim3 grid, dim3 block,
+                                        void **args, size_t shared, cudaStream_t stream)
+{
+    note_launch(kernel);
+    return ((launch_cooperative *)runtime("cudaLaunchCooperativeKernel"))(
+        kernel, grid, block, args, shared, stream);
+}
+
+/* Ends with a newline. For programs that find it by its name. */
+void launch_count_begin(const char *line)
+{
+    const ssize_t n = (ssize_t)strlen(line);
+    pthread_mutex_lock(&lock);
+    if (lines >= 0 && write(lines, line, (size_t)n) != n)
+        abort();
+    for (size_t i = 0; i < n_kernels; i++)
+        kernels[i].launched = false;
+    pthread_mutex_unlock(&lock);
 }

@@ -4,14 +4,16 @@
  * formats, both math modes, epilogues, guard bands and pads, against the FP64 reference.
  *
  *   HARNESS_SEED=N             repeat a run
- *   STRATA_TEST_LAYER=Pooling  only one layer; STRATA_TEST_IMPL=cuda only one impl
+ *   STRATA_TEST_LAYER="A B"    only these layers; STRATA_TEST_IMPL=cuda only one impl
  *   STRATA_TEST_SAMPLE=N       a_sample_of_every_layer_is_right takes one run in N
  *   STRATA_TEST_WITHOUT=A,B    and leaves out impls whose names begin with A or B
  *   STRATA_TEST_QUICK=1        few sizes
+ *   STRATA_TEST_LARGE=1        only large cases; 0: only the others
  *   STRATA_TEST_SHARD=I/N      one case in N, from the I-th (0 to N - 1) on, of a layer
- * or of the sample: N processes make a whole STRATA_TEST_RUNS_TO=FILE   "run ID IMPL" is
- * written there before each run STRATA_TEST_RUNS_FROM=FILE and only runs of these IDs, a
- * line each, are the sample
+ *                              or of the sample: N processes make a whole. A large case
+ *                              counts as several, of some impls each
+ *   STRATA_TEST_RUNS_TO=FILE   "run ID IMPL" is written there before each run
+ *   STRATA_TEST_RUNS_FROM=FILE and only runs of these IDs, a line each, are the sample
  */
 #include <config.h>
 
@@ -26,11 +28,24 @@
 #include "check/harness/trial.h"
 
 #define MANY_IMPLS 64
+#define LARGE_PARTS 16 /* of a large case */
 
 static const char *setting(const char *name)
 {
     const char *text = getenv(name);
     return text && *text ? text : NULL;
+}
+
+static bool is_named(const char *list, const char *name)
+{
+    const size_t n = strlen(name);
+    for (const char *p = list; p && *p;) {
+        const size_t length = strcspn(p, " ,");
+        if (length == n && strncmp(p, name, n) == 0)
+            return true;
+        p += length + (p[length] != '\0');
+    }
+    return false;
 }
 
 static void report(const char *line)
@@ -78,6 +93,57 @@ static int check_list(const struct harness_target *target,
         cr_assert(strata_device_ok(target->mirror->handle, &lost) == STRATA_OK,
                   "%s {%s}, seed %llu: %s", list[i].layer, list[i].attrs,
                   (unsigned long long)(seed + i), lost.message);
+    }
+    return failures;
+}
+
+/* What decides of runs: the sample; of large cases a part's impls, every n_parts-th. */
+struct taker {
+    struct sample *sample;
+    const struct registry_layer *layer;
+    size_t part, n_parts;
+};
+
+static bool is_of_part(const struct registry_impl *impl, void *user)
+{
+    const struct taker *t = user;
+    return (size_t)(impl - t->layer->impls) % t->n_parts == t->part;
+}
+
+static bool is_of_sample(const struct trial *t, int row, void *user)
+{
+    return sample_takes(t, row, ((struct taker *)user)->sample);
+}
+
+/* The same of large ones, which would take one process too long. Where none has all of a
+ * case, the runs of all must be added up to see that some impl ran. */
+static int check_large(const struct harness_target *target,
+                       const struct registry_layer *layer, const struct layer_cases *set,
+                       struct sample *sample, uint64_t seed)
+{
+    struct taker taker = {sample, layer, 0,
+                          layer->n_impls < LARGE_PARTS ? layer->n_impls : LARGE_PARTS};
+    struct harness_target some = *target;
+    int failures = 0;
+    some.wants = is_of_part;
+    some.part = true;
+    some.user = &taker;
+    for (size_t i = 0; i < set->n_large; i++) {
+        size_t parts = 0;
+        int runs = 0;
+        for (taker.part = 0; taker.part < taker.n_parts; taker.part++)
+            if (sample_has_case(sample)) {
+                const struct harness_result r =
+                    harness_check_on(&some, layer, &set->large[i], seed + i, report);
+                failures += r.failures;
+                runs += r.runs;
+                parts++;
+            }
+        fprintf(stderr, "# %-16s large case %-2zu %7d runs, %zu of %zu parts\n",
+                set->layer, i, runs, parts, taker.n_parts);
+        if (parts == taker.n_parts && !target->impl && !target->takes)
+            cr_expect_gt(runs, 0, "%s {%s}: no impl ran", set->layer,
+                         set->large[i].attrs);
     }
     return failures;
 }
@@ -135,10 +201,12 @@ static void check_set(struct bench *b, const struct layer_cases *set,
     cr_assert_leq(layer->n_impls, (size_t)MANY_IMPLS);
     target->mirror = &b->mirror;
     target->tally = tally;
-    int failures = check_list(target, layer, set->cases, set->n_cases, b->sample, seed);
-    if (!target->quick)
-        failures +=
-            check_list(target, layer, set->large, set->n_large, b->sample, seed + 1000);
+    const char *large = setting("STRATA_TEST_LARGE");
+    int failures = 0;
+    if (!large || strcmp(large, "0") == 0)
+        failures += check_list(target, layer, set->cases, set->n_cases, b->sample, seed);
+    if (!target->quick && (!large || strcmp(large, "0") != 0))
+        failures += check_large(target, layer, set, b->sample, seed + 1000);
     print_tally(layer, tally);
     cr_expect_eq(failures, 0, "%s: %d failures, seed %llu", set->layer, failures,
                  (unsigned long long)seed);
@@ -155,8 +223,8 @@ void check_layer_cases(const struct layer_cases *set)
         .quick = quick,
         .most = 1 << 24}; /* of cases that only many blocks do as they should */
     struct bench b;
-    if (only && strcmp(only, set->layer) != 0)
-        cr_skip_test("STRATA_TEST_LAYER names another layer");
+    if (only && !is_named(only, set->layer))
+        cr_skip_test("STRATA_TEST_LAYER names other layers");
     open_bench(&b, quick);
     check_set(&b, set, &target);
     close_bench(&b);
@@ -172,12 +240,15 @@ Test(cuda_layers, a_sample_of_every_layer_is_right)
     if (!sample_is_asked_for())
         cr_skip_test("STRATA_TEST_SAMPLE is not set");
     open_bench(&b, true);
+    struct taker taker = {.sample = b.sample};
     struct harness_target target = {.quick = setting("STRATA_TEST_QUICK"),
-                                    .takes = sample_takes,
+                                    .takes = is_of_sample,
                                     .steady = true,
-                                    .user = b.sample};
+                                    .user = &taker};
+    const char *only = setting("STRATA_TEST_LAYER");
     for (layer_cases_entry *set = __start_layer_cases; set != __stop_layer_cases; set++)
-        check_set(&b, *set, &target);
+        if (!only || is_named(only, (*set)->layer))
+            check_set(&b, *set, &target);
     close_bench(&b);
 }
 

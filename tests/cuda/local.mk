@@ -23,6 +23,11 @@ tests_cuda_layers_SOURCES = tests/cuda/layers.c tests/cuda/sample.c tests/cuda/s
 tests_cuda_network_SOURCES = tests/cuda/network.c tests/cuda/chain.c tests/cuda/chain.h \
 	tests/cuda/device.h
 tests_cuda_reformat_SOURCES = tests/cuda/reformat.c tests/cuda/device.h
+# Not a test of its own: scripts/gpu-sanitize-plans.sh runs it.
+check_PROGRAMS += tests/cuda/candidates
+tests_cuda_candidates_SOURCES = tests/cuda/candidates.c tests/cuda/runtime.h
+tests_cuda_candidates_LDADD = libstrata-internal.la $(DL_LIBS)
+EXTRA_DIST += tests/cuda/nets/encoder.ini tests/cuda/nets/recurrent.ini
 if HAVE_CUDNN
 CRITERION_TESTS += tests/cuda/cudnn
 tests_cuda_cudnn_SOURCES = tests/cuda/cudnn.c plugins/convolution/cudnn/choice.c \
