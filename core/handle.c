@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/arguments.h"
+#include "core/math_mode.h"
 
 /* Device kinds by name. A kind whose opener is NULL comes as a module. */
 static const struct device_kind {
@@ -184,9 +185,9 @@ int strata_set_math_mode(strata_handle *h, int mode, strata_error *err)
     int status = ARGUMENTS(err, {"handle", h});
     if (status != STRATA_OK)
         return status;
-    if (mode != STRATA_MATH_DEFAULT && mode != STRATA_MATH_TENSOR_OP)
-        return error_set(err, STRATA_EINVAL, "math mode %d: 0 (default) or 1 (tensor_op)",
-                         mode);
+    if (!math_is_mode(mode))
+        return error_set(err, STRATA_EINVAL,
+                         "math mode %d: 0 (default), 1 (tensor_op) or 2 (tf32)", mode);
     h->math = mode;
     return STRATA_OK;
 }

@@ -25,7 +25,7 @@
 #include "check/harness/mirror.h"
 #include "check/harness/trial.h"
 
-#define MANY_IMPLS 64
+#define MANY_IMPLS 96
 
 static const char *setting(const char *name)
 {

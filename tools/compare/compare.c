@@ -330,7 +330,7 @@ const struct tool_command tool_compare = {
         "      --precisions=A,B      fp32,fp16; bf16\n"
         "      --formats=A,B         of intermediate tensors: fp32:nchw,fp32:nhwc\n"
         "      --impls=A,B           pin layers that have an impl of this name: any,c\n"
-        "      --maths=A,B           default,tensor_op\n"
+        "      --maths=A,B           as default,tensor_op or default,tf32\n"
         "      --with=SECTION.KEY=VALUE  for B alone, as --set\n\n"
         "Options:\n"
         "      --no-fusion           compare also what would be inside a fused layer\n"
