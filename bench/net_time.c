@@ -31,7 +31,7 @@
 
 #include "bench/net_layers.h"
 #include "bench/samples.h"
-#include "core/math_mode.h"
+#include "registry/math_mode.h"
 #include "engine/engine.h"
 #include "planner/planner.h"
 
@@ -418,8 +418,8 @@ static void print_times(const struct session *s, const struct arguments *a,
     printf("\"math\": \"%s\", \"median_ms\": %.4f, \"min_ms\": %.4f, "
            "\"p90_ms\": %.4f, \"device_ms\": %.4f, \"enqueue_us\": %.2f, "
            "\"plain_device_ms\": %.4f, \"plain_enqueue_us\": %.2f, ",
-           math_name(a->math), t->median_ms, t->min_ms, t->p90_ms,
-           t->device_ms, t->enqueue_us, t->plain_device_ms, t->plain_enqueue_us);
+           math_name(a->math), t->median_ms, t->min_ms, t->p90_ms, t->device_ms,
+           t->enqueue_us, t->plain_device_ms, t->plain_enqueue_us);
     printf("\"reformats\": %d, \"inner_reformats\": %d, ", reformats, inner);
     printf("\"predicted_ms\": %.4f, \"runs\": %d, \"build_ms\": %.2f, \"weight_bytes\": "
            "%llu, "

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "core/arguments.h"
-#include "core/math_mode.h"
 
 /* Device kinds by name. A kind whose opener is NULL comes as a module. */
 static const struct device_kind {
@@ -185,7 +184,7 @@ int strata_set_math_mode(strata_handle *h, int mode, strata_error *err)
     int status = ARGUMENTS(err, {"handle", h});
     if (status != STRATA_OK)
         return status;
-    if (!math_is_mode(mode))
+    if (mode < STRATA_MATH_DEFAULT || mode > STRATA_MATH_TF32)
         return error_set(err, STRATA_EINVAL,
                          "math mode %d: 0 (default), 1 (tensor_op) or 2 (tf32)", mode);
     h->math = mode;

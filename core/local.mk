@@ -17,8 +17,6 @@ CORE_SOURCES = \
 	core/host/wait.h \
 	core/installed.c \
 	core/installed.h \
-	core/math_mode.c \
-	core/math_mode.h \
 	core/names.c \
 	core/names.h \
 	core/status.c \

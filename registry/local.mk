@@ -15,6 +15,8 @@ REGISTRY_SOURCES = \
 	registry/host.h \
 	registry/implementation.c \
 	registry/lookup.c \
+	registry/math_mode.c \
+	registry/math_mode.h \
 	registry/module.c \
 	registry/module.h \
 	registry/name.c \

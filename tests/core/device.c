@@ -3,7 +3,6 @@
  * Handles, and the host device's streams and events.
  */
 #include "core/handle.h"
-#include "core/math_mode.h"
 #include "formats/reformat/reformat.h"
 
 #include <criterion/criterion.h>
@@ -333,32 +332,6 @@ Test(handle, math_mode_is_default_until_set)
     cr_expect_eq(strata_set_math_mode(h, -1, &err), STRATA_EINVAL);
     cr_expect_eq(strata_get_math_mode(h), STRATA_MATH_TF32);
     strata_destroy(h);
-}
-
-Test(handle, math_modes_have_names_and_an_order)
-{
-    int mode = -1;
-    for (int m = STRATA_MATH_DEFAULT; m <= STRATA_MATH_TF32; m++) {
-        cr_expect(math_is_mode(m) && math_from_name(math_name(m), &mode));
-        cr_expect_eq(mode, m);
-        for (int n = STRATA_MATH_DEFAULT; n <= m; n++)
-            cr_expect(math_join(m, n) == m && math_join(n, m) == m);
-    }
-    cr_expect(!math_from_name("fp32", &mode) && mode == STRATA_MATH_TF32);
-}
-
-/* A plugin that knows no TF32 finds the mode that it does know. */
-Test(handle, a_plugin_is_told_what_it_may_use)
-{
-    strata_node n = {.struct_size = sizeof n};
-    for (int m = STRATA_MATH_DEFAULT; m <= STRATA_MATH_TF32; m++) {
-        math_tell(&n, m);
-        cr_expect_eq(math_of(&n), m);
-        cr_expect_eq(n.math, m ? STRATA_MATH_TENSOR_OP : STRATA_MATH_DEFAULT);
-        cr_expect_eq(strata_may_use_tf32(&n), m == STRATA_MATH_TF32);
-    }
-    n.struct_size = offsetof(strata_node, tf32); /* of a host of ABI 1.6 */
-    cr_expect_not(strata_may_use_tf32(&n));
 }
 
 /* A wait that is still queued holds on to its event. */

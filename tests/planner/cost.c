@@ -114,7 +114,7 @@ Test(cost, keys_hold_the_math_mode)
         cr_expect(strstr(q.key, modes[m]), "%s", q.key);
         free(q.key);
     }
-    planning_free(&s);
+    planning_close(&s);
 }
 
 Test(cost, keys_hold_no_names_and_equal_layers_share_them)

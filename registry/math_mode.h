@@ -3,8 +3,8 @@
  * Math modes, in one place: their names and their order. A mode allows what the ones
  * before it do, so that of two wishes the later mode holds.
  */
-#ifndef CORE_MATH_MODE_H
-#define CORE_MATH_MODE_H
+#ifndef REGISTRY_MATH_MODE_H
+#define REGISTRY_MATH_MODE_H
 
 #include <stdbool.h>
 
@@ -12,7 +12,6 @@
 
 #define MATH_MODES "default|tensor_op|tf32" /* names, by STRATA_MATH_* */
 
-bool math_is_mode(int mode);
 /* "default" for what is no mode. */
 const char *math_name(int mode);
 /* False where it is no mode's name. */
@@ -24,4 +23,4 @@ void math_tell(strata_node *node, int mode);
 /* What was told. */
 int math_of(const strata_node *node);
 
-#endif /* CORE_MATH_MODE_H */
+#endif /* REGISTRY_MATH_MODE_H */

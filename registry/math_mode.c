@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See math_mode.h.
+ * The modes' names; what of a mode is told to a plugin.
  */
-#include "core/math_mode.h"
+#include "registry/math_mode.h"
 
 #include <string.h>
 
@@ -13,14 +13,9 @@ static const char *const names[] = {
 };
 enum { MODES = sizeof names / sizeof names[0] };
 
-bool math_is_mode(int mode)
-{
-    return mode >= 0 && mode < MODES;
-}
-
 const char *math_name(int mode)
 {
-    return names[math_is_mode(mode) ? mode : STRATA_MATH_DEFAULT];
+    return names[mode >= 0 && mode < MODES ? mode : STRATA_MATH_DEFAULT];
 }
 
 bool math_from_name(const char *name, int *mode)
