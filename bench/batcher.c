@@ -19,7 +19,7 @@
  * counts from when a request was to come, so a late generator hides nothing.
  */
 #include "bench/batcher_load.h"
-#include "registry/math_mode.h"
+#include "registry/math/mode.h"
 
 #include <stdbool.h>
 #include <stdio.h>

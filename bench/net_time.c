@@ -31,7 +31,7 @@
 
 #include "bench/net_layers.h"
 #include "bench/samples.h"
-#include "registry/math_mode.h"
+#include "registry/math/mode.h"
 #include "engine/engine.h"
 #include "planner/planner.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "registry/math_mode.h"
+#include "registry/math/mode.h"
 #include "core/text.h"
 #include "io/file.h"
 

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "registry/math_mode.h"
+#include "registry/math/mode.h"
 #include "core/team.h"
 #include "planner/explain/explain.h"
 #include "planner/merge/merge.h"

@@ -4,7 +4,7 @@
  */
 #include "planner/view.h"
 
-#include "registry/math_mode.h"
+#include "registry/math/mode.h"
 
 /* What is the same for a node that is planned and one that runs; the caller's tensors
  * and epilogue are there already. */

@@ -4,7 +4,7 @@
  */
 #include "check/harness/trial.h"
 
-#include "registry/math_mode.h"
+#include "registry/math/mode.h"
 
 #include <stdio.h>
 

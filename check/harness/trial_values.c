@@ -5,7 +5,7 @@
 #include "check/harness/trial.h"
 
 #include "check/harness/stored.h"
-#include "registry/math_mode.h"
+#include "registry/math/mode.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "core/arguments.h"
-#include "registry/math_mode.h"
+#include "registry/math/mode.h"
 
 /* ---- the device ------------------------------------------------------------------ */
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "registry/math_mode.h"
+#include "registry/math/mode.h"
 #include "network/text/lines.h"
 
 /* ---- sections ---------------------------------------------------------------------- */

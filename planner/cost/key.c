@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "planner/planner.h"
-#include "registry/math_mode.h"
+#include "registry/math/mode.h"
 #include "core/text.h"
 
 /* Text that grows; `failed` once memory ran out. */

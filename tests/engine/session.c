@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "registry/math_mode.h"
+#include "registry/math/mode.h"
 
 const struct variant variants[VARIANTS] = {
     {"fp32 any", "fp32", NULL, true, 0, 1e-4},

@@ -2,7 +2,7 @@
  *
  * Math modes by name and in order, and what plugins are told of them.
  */
-#include "registry/math_mode.h"
+#include "registry/math/mode.h"
 
 #include <criterion/criterion.h>
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "registry/math_mode.h"
+#include "registry/math/mode.h"
 #include "tools/deploy/deploy.h"
 
 struct key {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "registry/math_mode.h"
+#include "registry/math/mode.h"
 #include "io/file.h"
 #include "tools/predicted.h"
 #include "tools/profile/profile.h"

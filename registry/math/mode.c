@@ -2,7 +2,7 @@
  *
  * The modes' names; what of a mode is told to a plugin.
  */
-#include "registry/math_mode.h"
+#include "registry/math/mode.h"
 
 #include <string.h>
 
