@@ -14,27 +14,21 @@
  * the order of HOPPER_EACH. Results of floats take the room of some stages, and deep is
  * for what has few then. */
 static const product_launch *const launches[HOPPER_TACTICS][PRODUCT_TYPES] = {
-    /* 128x128_pair */
-    {PRODUCT_HALVES(2, 128, 2, 5, true, true, false, 1),
-     PRODUCT_OF(float, 2, 128, 2, 3, true, true, false, 1)},
+    {PRODUCT_HALVES(2, 128, 2, 5, true, true, false, 1)},  /* 128x128_pair */
     {PRODUCT_HALVES(1, 256, 2, 3, false, true, false, 1)}, /* 128x256_pair */
-    /* 128x192_pair */
-    {PRODUCT_HALVES(1, 192, 2, 4, false, true, false, 1),
-     PRODUCT_OF(float, 1, 192, 2, 3, false, true, false, 1)},
+    {PRODUCT_HALVES(1, 192, 2, 4, false, true, false, 1)}, /* 128x192_pair */
     {PRODUCT_HALVES(2, 128, 2, 3, false, true, false, 1)}, /* 256x128_pair */
     /* 192x128_pair */
     {PRODUCT_HALVES(1, 128, 3, 4, false, true, false, 1),
      PRODUCT_OF(float, 1, 128, 3, 3, false, true, false, 1)},
-    /* 64x128 */
-    {PRODUCT_HALVES(1, 128, 4, 5, true, false, false, 1),
-     PRODUCT_OF(float, 1, 128, 4, 3, true, false, false, 1)},
-    PRODUCT_EVERY(1, 64, 4, 8, true, false, false, 1),  /* 64x64 */
-    PRODUCT_EVERY(2, 64, 2, 4, false, false, false, 1), /* 256x64 */
-    PRODUCT_EVERY(2, 32, 2, 5, false, false, false, 1), /* 256x32 */
-    PRODUCT_EVERY(1, 96, 2, 5, false, false, true, 1),  /* 128x96_split */
-    PRODUCT_EVERY(1, 64, 2, 5, false, false, true, 1),  /* 128x64_split */
-    PRODUCT_EVERY(1, 64, 1, 5, false, false, true, 2),  /* 64x64_split */
-    PRODUCT_EVERY(1, 32, 1, 12, false, false, true, 1), /* 64x32_split */
+    {PRODUCT_HALVES(1, 128, 4, 5, true, false, false, 1)}, /* 64x128 */
+    PRODUCT_EVERY(1, 64, 4, 8, true, false, false, 1),     /* 64x64 */
+    PRODUCT_EVERY(2, 64, 2, 4, false, false, false, 1),    /* 256x64 */
+    PRODUCT_EVERY(2, 32, 2, 5, false, false, false, 1),    /* 256x32 */
+    PRODUCT_EVERY(1, 96, 2, 5, false, false, true, 1),     /* 128x96_split */
+    PRODUCT_EVERY(1, 64, 2, 5, false, false, true, 1),     /* 128x64_split */
+    PRODUCT_EVERY(1, 64, 1, 5, false, false, true, 2),     /* 64x64_split */
+    PRODUCT_EVERY(1, 32, 1, 12, false, false, true, 1),    /* 64x32_split */
     /* 128x128_deep */
     {NULL, NULL, PRODUCT_OF(float, 1, 128, 2, 5, false, true, false, 1)}};
 
