@@ -10,7 +10,7 @@
  * measured does not exist meanwhile: on the host it would keep a team of threads.
  *
  *     batcher [-d DEVICE] [-b BATCH,...] [-c CONTEXTS] [-w MICROSECONDS] [-t SECONDS]
- *             [-m default|tensor_op] [-s SECTION.KEY=VALUE]... [-1] NETWORK.ini
+ *             [-m MATH] [-s SECTION.KEY=VALUE]... [-1] NETWORK.ini
  *
  * The network's variable `batch` becomes a name with the batches -b as its values. -c
  * contexts serve, as many without the batcher; -w is the batcher's max_delay; -t the time
@@ -19,6 +19,7 @@
  * counts from when a request was to come, so a late generator hides nothing.
  */
 #include "bench/batcher_load.h"
+#include "registry/math/mode.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -32,7 +33,7 @@
 static int usage(void)
 {
     fputs("usage: batcher [-d DEVICE] [-b BATCH,...] [-c CONTEXTS] [-w MICROSECONDS]\n"
-          "               [-t SECONDS] [-m default|tensor_op] [-s SECTION.KEY=VALUE]...\n"
+          "               [-t SECONDS] [-m MATH] [-s SECTION.KEY=VALUE]...\n"
           "               [-1] NETWORK.ini\n",
           stderr);
     return 2;
@@ -60,8 +61,8 @@ static int parse(struct arguments *a, int argc, char **argv)
             a->seconds = atof(optarg);
             break;
         case 'm':
-            a->math = strcmp(optarg, "tensor_op") == 0 ? STRATA_MATH_TENSOR_OP
-                                                       : STRATA_MATH_DEFAULT;
+            if (!math_from_name(optarg, &a->math))
+                return -1;
             break;
         case 's':
             if (a->n_set == MAX_SETS)

@@ -3,7 +3,7 @@
  * Time one network: build an engine, run it, print one JSON object a batch and precision.
  * Set OMP_NUM_THREADS for the number of threads on the host.
  *
- *     net_time [-d DEVICE] [-b BATCH,...] [-p PRECISION,...] [-m default|tensor_op]
+ *     net_time [-d DEVICE] [-b BATCH,...] [-p PRECISION,...] [-m MATH]
  *              [-l] [-t] [-c COST_FILE] [-D NAME=VALUE]... [-s SECTION.KEY=VALUE]...
  *              [-n RUNS] [-w WARMUP_RUNS] [-i RAW_INPUT] [-o RAW_OUTPUT] NETWORK.ini
  *
@@ -31,6 +31,7 @@
 
 #include "bench/net_layers.h"
 #include "bench/samples.h"
+#include "registry/math/mode.h"
 #include "engine/engine.h"
 #include "planner/planner.h"
 
@@ -61,7 +62,7 @@ struct times {
 static int usage(void)
 {
     fputs("usage: net_time [-d DEVICE] [-b BATCH,...] [-p PRECISION,...]\n"
-          "                [-m default|tensor_op] [-l] [-t] [-c COST_FILE]\n"
+          "                [-m MATH] [-l] [-t] [-c COST_FILE]\n"
           "                [-D NAME=VALUE]... [-s SECTION.KEY=VALUE]...\n"
           "                [-n RUNS] [-w WARMUP_RUNS]\n"
           "                [-i RAW_INPUT] [-o RAW_OUTPUT] NETWORK.ini\n",
@@ -99,12 +100,6 @@ static int split(const char *list[MAX_CASES], size_t *n, char *text)
     return *n ? 0 : -1;
 }
 
-static int math_from(const char *text, int *out)
-{
-    *out = strcmp(text, "tensor_op") == 0 ? STRATA_MATH_TENSOR_OP : STRATA_MATH_DEFAULT;
-    return *out == STRATA_MATH_DEFAULT && strcmp(text, "default") != 0;
-}
-
 static int parse(struct arguments *a, int argc, char **argv)
 {
     int c, bad = 0;
@@ -121,7 +116,7 @@ static int parse(struct arguments *a, int argc, char **argv)
             bad = split(a->precisions, &a->n_precisions, optarg);
             break;
         case 'm':
-            bad = math_from(optarg, &a->math);
+            bad = !math_from_name(optarg, &a->math);
             break;
         case 'l':
             a->layers = 1;
@@ -423,8 +418,8 @@ static void print_times(const struct session *s, const struct arguments *a,
     printf("\"math\": \"%s\", \"median_ms\": %.4f, \"min_ms\": %.4f, "
            "\"p90_ms\": %.4f, \"device_ms\": %.4f, \"enqueue_us\": %.2f, "
            "\"plain_device_ms\": %.4f, \"plain_enqueue_us\": %.2f, ",
-           a->math ? "tensor_op" : "default", t->median_ms, t->min_ms, t->p90_ms,
-           t->device_ms, t->enqueue_us, t->plain_device_ms, t->plain_enqueue_us);
+           math_name(a->math), t->median_ms, t->min_ms, t->p90_ms, t->device_ms,
+           t->enqueue_us, t->plain_device_ms, t->plain_enqueue_us);
     printf("\"reformats\": %d, \"inner_reformats\": %d, ", reformats, inner);
     printf("\"predicted_ms\": %.4f, \"runs\": %d, \"build_ms\": %.2f, \"weight_bytes\": "
            "%llu, "

@@ -53,7 +53,7 @@ GOALS = {
     ("resnet50", "tf32"): {1: "1.3x", 8: "1.3x", 32: "1.3x"},
 }
 MATH = {"fp16": ("fp16", "tensor_op"), "fp32": ("fp32", "default"),
-        "tf32": ("fp32", "tensor_op")}
+        "tf32": ("fp32", "tf32")}
 
 
 class Clock:

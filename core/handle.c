@@ -184,9 +184,9 @@ int strata_set_math_mode(strata_handle *h, int mode, strata_error *err)
     int status = ARGUMENTS(err, {"handle", h});
     if (status != STRATA_OK)
         return status;
-    if (mode != STRATA_MATH_DEFAULT && mode != STRATA_MATH_TENSOR_OP)
-        return error_set(err, STRATA_EINVAL, "math mode %d: 0 (default) or 1 (tensor_op)",
-                         mode);
+    if (mode < STRATA_MATH_DEFAULT || mode > STRATA_MATH_TF32)
+        return error_set(err, STRATA_EINVAL,
+                         "math mode %d: 0 (default), 1 (tensor_op) or 2 (tf32)", mode);
     h->math = mode;
     return STRATA_OK;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "registry/math/mode.h"
 #include "core/text.h"
 #include "io/file.h"
 
@@ -215,7 +216,7 @@ static int read_build(struct loader *l, struct config_section *s)
     if (precision && config_choice(l->c, precision, "fp32|fp16|any|bf16", &choice))
         b->precision = (enum precision)choice;
     if (math)
-        config_choice(l->c, math, "default|tensor_op", &b->math);
+        config_choice(l->c, math, MATH_MODES, &b->math);
     if (formats)
         network_formats(l->c, formats, &b->formats);
     if (workspace)

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "registry/math/mode.h"
 #include "core/team.h"
 #include "planner/explain/explain.h"
 #include "planner/merge/merge.h"
@@ -61,8 +62,7 @@ int planner_open(struct planner **out, const strata_network *network,
         return STRATA_ENOMEM;
     planner->network = network_retain(network);
     planner->device = *device;
-    planner->math =
-        device->math == STRATA_MATH_TENSOR_OP ? device->math : network->build.math;
+    planner->math = math_join(device->math, network->build.math);
     if (d->kind == STRATA_HOST) {
         planner->threads =
             device->threads ? device->threads : threads_for(network, d->threads);

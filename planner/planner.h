@@ -34,7 +34,7 @@ struct record_decision;
 /* What is planned for. Nothing of it need be here. */
 struct planner_device {
     struct device_properties properties;
-    int math;    /* STRATA_MATH_*: tensor cores if this or the network allows them */
+    int math;    /* STRATA_MATH_*: what this or the network allows */
     int threads; /* of a host's kernels; 0: as the network says */
 };
 

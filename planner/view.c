@@ -4,6 +4,8 @@
  */
 #include "planner/view.h"
 
+#include "registry/math/mode.h"
+
 /* What is the same for a node that is planned and one that runs; the caller's tensors
  * and epilogue are there already. */
 static strata_node common(struct node_view *v, const struct network_layer *layer)
@@ -31,7 +33,7 @@ void planner_view(struct node_view *v, const struct planner *planner,
     v->node.params = fused && n->composed ? n->composed : n->layer->params;
     v->node.device = planner->device.properties.kind;
     v->node.sm = planner->device.properties.sm;
-    v->node.math = planner->math;
+    math_tell(&v->node, planner->math);
     v->node.row = row;
     v->node.instance = (void *)n;
     v->node.err = err;
@@ -47,7 +49,7 @@ void execution_view(struct node_view *v, const struct execution *x,
     v->node.params = n->params;
     v->node.device = x->device;
     v->node.sm = x->sm;
-    v->node.math = x->math;
+    math_tell(&v->node, x->math);
     v->node.row = n->row;
     v->node.instance = (void *)n;
     v->node.err = err;

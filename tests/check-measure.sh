@@ -213,6 +213,7 @@ compare 1 'FAILED$' 'lists what is beyond it' --precisions fp32,fp16 --tolerance
     --failed
 compare 0 '^tensor +impl A' 'lists nothing else' --impls any,c --failed
 compare 0 '^ok: a' 'compares math modes' --maths default,tensor_op
+compare 0 '^ok: a' 'of TF32, too' --maths default,tf32
 compare 1 'first relu1' 'changes B alone' --with 'layer relu1.kind=tanh'
 compare 1 '^[2-9] beyond the tolerance; first relu1' 'finds what follows from it too' \
     --with 'layer relu1.kind=tanh'

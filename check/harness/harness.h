@@ -32,6 +32,7 @@ enum layer_numbers {
     NUMBERS_DENORMAL,    /* in FP32 */
     NUMBERS_LARGE,       /* up to the largest of FP16 */
     NUMBERS_WHOLE_RANGE, /* integers from their type's lowest to its highest */
+    NUMBERS_FINE,        /* plain ones with all bits of FP32; of the weights, too */
     NUMBERS_COUNT
 };
 

@@ -5,6 +5,8 @@
  */
 #include "check/harness/trial.h"
 
+#include "registry/math/mode.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,17 +158,28 @@ static void run_variants(struct trial *k, int row)
     run_epilogues(k, row);
 }
 
-/* On the host, math modes are one. Elsewhere given shapes run in both; a sweep runs each
+/* The mode that a combination runs in beside the default one: `tf32` is tensor_op to all
+ * but FP32, which takes both in turn. */
+static int other_mode(struct trial *k)
+{
+    for (int i = 0; i < k->node.node.n_in; i++)
+        if (k->node.in[i].rank > 0 &&
+            format_at(__builtin_ctzll(k->formats.in[i]))->dtype == STRATA_FP32)
+            return k->turn % 4 / 2 ? STRATA_MATH_TENSOR_OP : STRATA_MATH_TF32;
+    return STRATA_MATH_TENSOR_OP;
+}
+
+/* On the host, math modes are one. Elsewhere given shapes run in two; a sweep runs each
  * in turn, and in the other one where accept refuses that. */
 static void run_combination(struct trial *k, int row)
 {
     strata_node *node = &k->node.node;
-    int first = k->target->mirror ? k->turn++ % 2 : STRATA_MATH_DEFAULT;
-    node->math = first;
+    const int other = other_mode(k);
+    const bool begin = k->target->mirror && k->turn++ % 2;
+    math_tell(node, begin ? other : STRATA_MATH_DEFAULT);
     run_variants(k, row);
     if (k->target->mirror && (k->node.vetoed || !(k->c->sweep || is_large(k)))) {
-        node->math =
-            first == STRATA_MATH_DEFAULT ? STRATA_MATH_TENSOR_OP : STRATA_MATH_DEFAULT;
+        math_tell(node, begin ? STRATA_MATH_DEFAULT : other);
         run_variants(k, row);
     }
 }

@@ -26,6 +26,7 @@ static const struct kind {
     [NUMBERS_DENORMAL] = {"inputs below 2^-126", .unit = 0x1p-149, .multiples = 1 << 23},
     [NUMBERS_LARGE] = {"inputs up to 65504", .unit = 1, .multiples = 1 << 11, .shift = 6},
     [NUMBERS_WHOLE_RANGE] = {"inputs over their types' whole range"},
+    [NUMBERS_FINE] = {"inputs with all bits of FP32"},
 };
 
 /* SplitMix64. */
@@ -50,6 +51,8 @@ const char *trial_numbers_name(const struct trial *t)
 double trial_number(struct trial *t, double plain)
 {
     const struct kind *k = kind_of(t);
+    if (t->c->numbers == NUMBERS_FINE)
+        return (float)(plain * (1 + (double)(trial_random(t) >> 11) * 0x1p-53 * 0x1p-6));
     if (k->unit == 0)
         return plain;
     const uint64_t random = trial_random(t);

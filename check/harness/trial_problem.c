@@ -4,6 +4,8 @@
  */
 #include "check/harness/trial.h"
 
+#include "registry/math/mode.h"
+
 #include <stdio.h>
 
 #define LINES_PER_CASE 5 /* reported in full */
@@ -58,13 +60,15 @@ void trial_formats(const struct trial *t, char *text, size_t size)
 
 static void report_line(struct trial *t, const char *rule, const char *text)
 {
-    char line[2048], formats[256], shapes[256];
+    char line[2048], formats[256], shapes[256], mode[32] = "";
+    const int math = math_of(&t->node.node);
+    if (math != STRATA_MATH_DEFAULT)
+        snprintf(mode, sizeof mode, " (%s)", math_name(math));
     trial_formats(t, formats, sizeof formats);
     trial_shapes(t, shapes, sizeof shapes);
     snprintf(line, sizeof line, "%s {%s} impl %s%s, %s, input %s, %s, seed %llu: %s: %s",
              t->c->layer, t->attrs, t->impl ? t->impl->impl.name : "-",
-             t->node.node.math == STRATA_MATH_TENSOR_OP ? " (tensor_op)" : "", formats,
-             shapes, t->variant ? t->variant : "shape", (unsigned long long)t->seed, rule,
+             mode, formats, shapes, t->variant ? t->variant : "shape", (unsigned long long)t->seed, rule,
              text);
     t->report(line);
 }

@@ -5,6 +5,7 @@
 #include "check/harness/trial.h"
 
 #include "check/harness/stored.h"
+#include "registry/math/mode.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -149,6 +150,11 @@ bool trial_make_values(struct trial *k)
         if (n->weight[i].rank > 0)
             done &= (k->v.weight[i] =
                          draw_values(k, &n->weight[i], range.low, range.high)) != NULL;
+        const bool fine =
+            c->numbers == NUMBERS_FINE && number_is_real(n->weight[i].dtype);
+        for (int64_t e = 0; done && fine && e < n->weight[i].count; e++)
+            ((double *)k->v.weight[i])[e] =
+                trial_number(k, ((double *)k->v.weight[i])[e]);
     }
     if (done && n->stored.factors > 0)
         done = stored_draw(k, k->v.weight[0]);
@@ -263,6 +269,18 @@ static double accumulation(const struct trial *k)
     return each > 1 ? each : 1;
 }
 
+/* What TF32 may add: each factor is cut to 11 bits, so that a product is up to 2^-9 of it
+ * nearer to 0, and so are sums of one sign; of n products of both signs errors grow as
+ * sqrt(n). Nothing, where all factors are kept. */
+static double cut_error(const struct trial *k, int32_t dtype, double sum, double root)
+{
+    const bool fine =
+        k->c->numbers == NUMBERS_FINE || k->c->numbers == NUMBERS_DENORMAL;
+    if (!fine || dtype != STRATA_FP32 || math_of(&k->node.node) != STRATA_MATH_TF32)
+        return 0;
+    return 0x1p-9 * (sum + (k->c->numbers == NUMBERS_FINE ? 2 * root : 0));
+}
+
 /* Of the largest output; and of the sums behind them, `sum` the largest: an activation or
  * a residual may leave little of a sum, but its error stays. That of n terms grows as
  * sqrt(n) times what the partial sums grow to. */
@@ -277,7 +295,8 @@ static double bound(const struct trial *k, int32_t dtype, double largest, double
     const bool small = k->c->numbers == NUMBERS_TINY || k->c->numbers == NUMBERS_DENORMAL;
     const double least = small ? 0 : 1e-2;
     return factor * (relative * (largest > least ? largest : least) +
-                     (full ? 0x1p-52 : 0x1p-23) * root * (sum > root ? sum : root));
+                     (full ? 0x1p-52 : 0x1p-23) * root * (sum > root ? sum : root) +
+                     cut_error(k, dtype, sum, root));
 }
 
 static bool agrees(double got, double want, double allowed, int32_t dtype)

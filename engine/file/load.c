@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/arguments.h"
+#include "registry/math/mode.h"
 
 /* ---- the device ------------------------------------------------------------------ */
 
@@ -78,9 +79,12 @@ static int take_device(struct engine_stored *s, const strata_handle *handle,
     int status = read_device(&d, &s->file, err);
     if (status != STRATA_OK)
         return status;
-    s->math =
-        strcmp(d.math, "tensor_op") == 0 ? STRATA_MATH_TENSOR_OP : STRATA_MATH_DEFAULT;
-    status = check_device(&d, &handle->properties, err);
+    status = math_from_name(d.math, &s->math)
+                 ? check_device(&d, &handle->properties, err)
+                 : error_set(err, STRATA_EPARSE,
+                             "section '" SECTION_DEVICE
+                             "': math '%s' is none of " MATH_MODES,
+                             d.math);
     json_decref(d.json);
     return status;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/arguments.h"
+#include "registry/math/mode.h"
 #include "planner/explain/explain.h"
 
 /* Sections and the memory behind them. */
@@ -67,8 +68,7 @@ static json_t *device_json(const strata_engine *e)
     return json_pack("{s:s, s:s, s:s, s:i, s:i, s:s}", "kind",
                      d->kind == STRATA_HOST ? "host" : "cuda", "name", d->name, "build",
                      d->build, "sm", d->sm, "threads", d->threads, "math",
-                     e->execution->math == STRATA_MATH_TENSOR_OP ? "tensor_op"
-                                                                 : "default");
+                     math_name(e->execution->math));
 }
 
 /* What a run takes at each combination of listed sizes. */

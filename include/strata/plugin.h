@@ -45,7 +45,7 @@ extern "C" {
 #endif
 
 #define STRATA_ABI_MAJOR 1
-#define STRATA_ABI_MINOR 6
+#define STRATA_ABI_MINOR 7
 /* The lowest host minor a module needs; define before including to require more. */
 #ifndef STRATA_ABI_REQUIRED_MINOR
 #define STRATA_ABI_REQUIRED_MINOR 0
@@ -143,8 +143,10 @@ enum { STRATA_PAD_ZERO = 0, STRATA_PAD_ANY = 1 };
 /* Devices an impl can run on. */
 enum { STRATA_HOST = 0, STRATA_CUDA = 1, STRATA_DEVICE_KINDS = 2 };
 
-/* Math modes, as in cuDNN: tensor cores are opt-in, accumulation is FP32 in both. */
-enum { STRATA_MATH_DEFAULT = 0, STRATA_MATH_TENSOR_OP = 1 };
+/* Math modes, each with what those before it allow: no tensor cores; FP16, BF16 and 8
+ * bits on them; products of FP32 too, whose factors may be cut to the 10 bits of TF32.
+ * Sums are FP32 in all. */
+enum { STRATA_MATH_DEFAULT = 0, STRATA_MATH_TENSOR_OP = 1, STRATA_MATH_TF32 = 2 };
 
 typedef struct strata_error strata_error; /* opaque here; see strata.h */
 
@@ -288,13 +290,21 @@ typedef struct strata_node {
     const strata_epilogue *epilogue; /* NULL in shape; kinds fixed, pointers at run */
     int32_t device;                  /* STRATA_HOST or STRATA_CUDA */
     int32_t sm;                      /* compute capability times 10, or 0 */
-    int32_t math;                    /* STRATA_MATH_* */
+    int32_t math;                    /* STRATA_MATH_DEFAULT, or _TENSOR_OP (and more) */
     int32_t row;                     /* index into impl.rows, or -1 */
     void *stream;                    /* setup and ctx_open may enqueue here */
     void *instance;                  /* the core's; for host extensions */
     const strata_host *host;
     strata_error *err;
+    int32_t tf32;                    /* 1: STRATA_MATH_TF32; math is _TENSOR_OP then */
+    int32_t reserved;
 } strata_node;
+
+/* Whether factors of FP32 may be cut to TF32; not by a host that knows no such mode. */
+static inline int strata_may_use_tf32(const strata_node *n)
+{
+    return n->struct_size > offsetof(strata_node, tf32) && n->tf32;
+}
 
 typedef struct strata_run {
     uint32_t struct_size;

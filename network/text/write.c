@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "registry/math/mode.h"
 #include "network/text/lines.h"
 
 /* ---- sections ---------------------------------------------------------------------- */
@@ -133,7 +134,7 @@ static void write_build(struct lines *w, const strata_network *net, int math)
     line_int(w, "plan_nodes", b->plan_nodes);
     line_flag(w, "no_reformat", b->no_reformat);
     line_flag(w, "deterministic", b->deterministic);
-    line_choice(w, "math", "default|tensor_op", math);
+    line_choice(w, "math", MATH_MODES, math);
     if (b->nan) /* older readers know no such key */
         line_choice(w, "nan", "any|propagate", 1);
     fprintf(w->f, "workspace = %" PRIu64 "\n", b->workspace);

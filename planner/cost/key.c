@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "planner/planner.h"
+#include "registry/math/mode.h"
 #include "core/text.h"
 
 /* Text that grows; `failed` once memory ran out. */
@@ -304,8 +305,7 @@ int cost_query_run(struct cost_query *q, const struct planner *planner,
     add_attributes(&t, type, c->fused && n->composed ? n->composed : n->layer->params);
     strata_epilogue epilogue = planner_epilogue(planner, n, c->fused);
     add_epilogue(&t, &epilogue);
-    text_add(&t, " math=%s",
-             planner->math == STRATA_MATH_TENSOR_OP ? "tensor_op" : "default");
+    text_add(&t, " math=%s", math_name(planner->math));
     add_circumstances(&t, planner);
     return finish_key(&t, &q->key, err);
 }

@@ -23,6 +23,7 @@ EXTRA_DIST += \
 	plugins/common/product/launch.cuh \
 	plugins/common/product/order.cuh \
 	plugins/common/product/pair.cuh \
+	plugins/common/product/plain.cuh \
 	plugins/common/product/store.cuh \
 	plugins/common/product/tactics.h \
 	plugins/common/product/tile.h \

@@ -4,6 +4,7 @@
  */
 #include "plugins/convolution/cuda/convolution.cuh"
 #include "plugins/convolution/cuda/hopper.cuh"
+#include "plugins/convolution/cuda/plain.cuh"
 
 static const strata_row direct_rows[] = {
     {{CUDA_FLOATS}, {STRATA_SAME}},
@@ -19,17 +20,28 @@ static const strata_row gemm_rows[] = {
 };
 
 static const strata_row hopper_rows[] = {
+    {{STRATA_F16_NHWC8 | STRATA_F16_NHWC | STRATA_BF16_NHWC8 | STRATA_BF16_NHWC |
+      STRATA_F32_NHWC},
+     {STRATA_SAME}},
+};
+static const strata_row plain_rows[] = {{{STRATA_F32_NHWC}, {STRATA_SAME}}};
+static const strata_row patch_rows[] = {
     {{STRATA_F16_NHWC8 | STRATA_F16_NHWC | STRATA_BF16_NHWC8 | STRATA_BF16_NHWC},
      {STRATA_SAME}},
 };
 
 HOPPER_EACH(HOPPER_CALLBACKS)
+PLAIN_EACH(PLAIN_CALLBACKS)
 
 #define HOPPER_FIRST 60 /* id */
 #define HOPPER_IMPL(name_)                                                               \
-    COPIED_IMPL(HOPPER_FIRST + HOPPER_##name_, "hopper_" #name_, hopper_##name_),
+    COPIED_IMPL(HOPPER_FIRST + HOPPER_##name_, "hopper_" #name_, hopper_##name_,         \
+                hopper_rows),
+#define PLAIN_FIRST 90
+#define PLAIN_IMPL(name_)                                                                \
+    COPIED_IMPL(PLAIN_FIRST + PLAIN_##name_, "plain_" #name_, plain_##name_, plain_rows),
 /* Fed by the copy engine. */
-#define COPIED_IMPL(id_, name_, tactic)                                                  \
+#define COPIED_IMPL(id_, name_, tactic, rows_)                                                 \
     {.id = id_,                                                                          \
      .device = STRATA_CUDA,                                                              \
      .flags = STRATA_WEIGHT_PACKED | STRATA_PITCHED_IN | STRATA_PITCHED_OUT,             \
@@ -37,7 +49,7 @@ HOPPER_EACH(HOPPER_CALLBACKS)
      .max_sm = 90,                                                                       \
      .epilogues = CONVOLUTION_EPILOGUES,                                                 \
      .name = name_,                                                                      \
-     .rows = STRATA_ARRAY(hopper_rows),                                                  \
+     .rows = STRATA_ARRAY(rows_),                                                        \
      .activations = CUDA_ALL_ACTIVATIONS,                                                \
      .efficiency = 0.5,                                                                  \
      .state_size = sizeof(convolution_state),                                            \
@@ -173,8 +185,9 @@ static const strata_impl impls[] = {
     GEMM_IMPL_OF(gemm_deep_accept, 52, "wgmma_128x128d", wgmma_128x128d, 90, 90, 0.5),
     GEMM_IMPL_OF(gemm_deep_accept, 53, "wgmma_128x64d", wgmma_128x64d, 90, 90, 0.45),
     HOPPER_EACH(HOPPER_IMPL)
-    COPIED_IMPL(80, "patch_64", patch_64),
-    COPIED_IMPL(81, "patch_32", patch_32),
+    PLAIN_EACH(PLAIN_IMPL)
+    COPIED_IMPL(80, "patch_64", patch_64, patch_rows),
+    COPIED_IMPL(81, "patch_32", patch_32, patch_rows),
 };
 
 static const strata_extends convolution = {

@@ -161,7 +161,8 @@ static int describe(const strata_node *n, struct cudnn_problem *p)
                            "an image of one pixel in planes, which cuDNN mistakes for "
                            "channels last");
     p->type = l->type;
-    p->tensor_cores = n->math == STRATA_MATH_TENSOR_OP && l->type != CUDNN_DATA_FLOAT;
+    p->tensor_cores = l->type == CUDNN_DATA_FLOAT ? strata_may_use_tf32(n)
+                                                  : n->math == STRATA_MATH_TENSOR_OP;
     fill_epilogue(p, n);
     if (has_pads(p, n) && params->groups > 1)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,

@@ -23,6 +23,7 @@ CONVOLUTION_KERNELS = \
 	plugins/convolution/cuda/hopper.cu \
 	plugins/convolution/cuda/mma.cu \
 	plugins/convolution/cuda/patch.cu \
+	plugins/convolution/cuda/plain.cu \
 	plugins/convolution/cuda/simt.cu \
 	plugins/convolution/cuda/stem.cu \
 	plugins/convolution/cuda/stem_wgmma.cu \
@@ -35,6 +36,7 @@ EXTRA_DIST += \
 	plugins/convolution/cuda/hopper.cuh \
 	plugins/convolution/cuda/hopper_pack.cuh \
 	plugins/convolution/cuda/patch.cuh \
+	plugins/convolution/cuda/plain.cuh \
 	plugins/convolution/cuda/slide.cuh \
 	plugins/convolution/cuda/stem.cuh \
 	plugins/convolution/cuda/stem_wgmma.cuh \
@@ -48,6 +50,7 @@ plugins_convolution_cuda_la_LIBADD = $(CONVOLUTION_KERNELS:.cu=.lo) $(CUDA_LIBS)
 endif
 # Instructions that only this chip has, whatever else is compiled for.
 plugins/convolution/cuda/hopper.lo plugins/convolution/cuda/patch.lo \
+	plugins/convolution/cuda/plain.lo \
 	plugins/convolution/cuda/stem_wgmma.lo plugins/convolution/cuda/wgmma.lo: \
 	NVCC_ARCH_FLAGS = -gencode=arch=compute_90a,code=sm_90a
 

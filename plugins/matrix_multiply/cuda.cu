@@ -149,6 +149,9 @@ HOPPER_EACH(HOPPER_CALLBACKS)
 
 static const strata_row float_rows[] = {
     SAME_ROW(STRATA_F32_NCHW | STRATA_F16_NCHW | STRATA_BF16_NCHW)};
+/* Floats as TF32. */
+static const strata_row hopper_rows[] = {
+    SAME_ROW(STRATA_F32_NCHW | STRATA_F16_NCHW | STRATA_BF16_NCHW)};
 static const strata_row half_rows[] = {SAME_ROW(STRATA_F16_NCHW | STRATA_BF16_NCHW)};
 static const strata_row exact_rows[] = {
     {{BYTES, BYTES, STRATA_I32_NCHW}, {STRATA_I32_NCHW}},
@@ -244,7 +247,7 @@ static const strata_impl impls[] = {
      .max_sm = 90,                                                                       \
      .epilogues = EPILOGUES,                                                             \
      .name = "hopper_" #name_,                                                           \
-     .rows = STRATA_ARRAY(half_rows),                                                    \
+     .rows = STRATA_ARRAY(hopper_rows),                                                  \
      .activations = CUDA_ALL_ACTIVATIONS,                                                \
      .efficiency = 0.7,                                                                  \
      .state_size = sizeof(gemv_state),                                                   \

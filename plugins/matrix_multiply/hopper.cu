@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * MatrixMultiply of FP16 and BF16 on Hopper's tensor cores. The sizes of tiles are
+ * MatrixMultiply of FP16, BF16 and TF32 on Hopper's tensor cores. The sizes of tiles are
  * tactics: pairs and turns for large products, which fill the chip several times; split
  * ones for small products, whose depth the blocks of a cluster share.
  */
@@ -11,18 +11,24 @@
 
 #define LEAST_TILES 16 /* of a tactic that does not share depths */
 
-/* Parts, columns, warpgroups, stages, turns, pair, split, blocks of a
- * multiprocessor; in the order of HOPPER_EACH. */
-static const product_launch *const launches[HOPPER_TACTICS][2] = {
-    PRODUCT_LAUNCHES(2, 128, 2, 5, true, true, false, 1),  /* 128x128_pair */
-    PRODUCT_LAUNCHES(1, 256, 2, 3, false, true, false, 1), /* 128x256_pair */
-    PRODUCT_LAUNCHES(1, 192, 2, 4, false, true, false, 1), /* 128x192_pair */
-    PRODUCT_LAUNCHES(1, 96, 2, 5, false, false, true, 1),  /* 128x96_split */
-    PRODUCT_LAUNCHES(1, 64, 2, 5, false, false, true, 1),  /* 128x64_split */
-    PRODUCT_LAUNCHES(1, 64, 1, 5, false, false, true, 2),  /* 64x64_split */
-    PRODUCT_LAUNCHES(1, 32, 1, 12, false, false, true, 1), /* 64x32_split */
-    PRODUCT_LAUNCHES(1, 32, 1, 6, false, false, true, 2)   /* 64x32_half */
-};
+/* Parts, columns, warpgroups, stages, turns, pair, split, blocks of a multiprocessor; in
+ * the order of HOPPER_EACH. Results of floats take the room of some stages, and deep is
+ * for what has few then. */
+static const product_launch *const launches[HOPPER_TACTICS][PRODUCT_TYPES] = {
+    /* 128x128_pair */
+    {PRODUCT_HALVES(2, 128, 2, 5, true, true, false, 1),
+     PRODUCT_OF(float, 2, 128, 2, 3, true, true, false, 1)},
+    {PRODUCT_HALVES(1, 256, 2, 3, false, true, false, 1)}, /* 128x256_pair */
+    /* 128x192_pair */
+    {PRODUCT_HALVES(1, 192, 2, 4, false, true, false, 1),
+     PRODUCT_OF(float, 1, 192, 2, 3, false, true, false, 1)},
+    PRODUCT_EVERY(1, 96, 2, 5, false, false, true, 1),  /* 128x96_split */
+    PRODUCT_EVERY(1, 64, 2, 5, false, false, true, 1),  /* 128x64_split */
+    PRODUCT_EVERY(1, 64, 1, 5, false, false, true, 2),  /* 64x64_split */
+    PRODUCT_EVERY(1, 32, 1, 12, false, false, true, 1), /* 64x32_split */
+    PRODUCT_EVERY(1, 32, 1, 6, false, false, true, 2),  /* 64x32_half */
+    /* 128x128_deep */
+    {NULL, NULL, PRODUCT_OF(float, 1, 128, 2, 5, false, true, false, 1)}};
 
 /* ---- what it takes --------------------------------------------------------------------
  */
@@ -33,41 +39,47 @@ static int64_t tiles_of(const matrix_product &p, const product_launch &l)
 }
 
 /* Rows of such a matrix begin at whole 16 bytes. */
-static bool is_whole(const matrix_product &p, const matrix &x, int64_t rows, int64_t row)
+static bool is_whole(const matrix_product &p, const matrix &x, int64_t rows, int64_t row,
+                     int64_t piece)
 {
-    return (rows <= 1 || row % 8 == 0) && (p.dims == 0 || x.batch[0] % 8 == 0);
+    return (rows <= 1 || row % piece == 0) && (p.dims == 0 || x.batch[0] % piece == 0);
 }
 
-static const char *refusal(const matrix_product &p, bool constant, bool has_c)
+/* piece: elements of 16 bytes. */
+static const char *refusal(const matrix_product &p, bool constant, bool has_c,
+                           int64_t piece)
 {
     const matrix &a = p.at[PRODUCT_A], &b = p.at[PRODUCT_B];
     const matrix &c = p.at[PRODUCT_C], &d = p.at[PRODUCT_D];
-    if (p.dims > 1 || p.k == 0 || p.k % 8 != 0 || p.n % 8 != 0)
-        return "it takes depths and columns in eights, and batches of one distance";
+    if (p.dims > 1 || p.k == 0 || p.k % piece != 0 || p.n % piece != 0)
+        return "it takes depths and columns of whole 16 bytes, and batches of one "
+               "distance";
     if (p.m > INT32_MAX / 2 || p.n > INT32_MAX / 2 || p.k > INT32_MAX / 2 ||
         p.batches > INT32_MAX)
         return "sides of over 2^30 are for others";
     if (p.dims > 0 && a.batch[0] == 0)
         return "products that share A are for others";
-    if (a.column != 1 || !is_whole(p, a, p.m, a.row))
+    if (a.column != 1 || !is_whole(p, a, p.m, a.row, piece))
         return "rows of A are not whole pieces of 16 bytes";
-    if (!constant && (b.row != 1 || !is_whole(p, b, p.n, b.column)))
+    if (!constant && (b.row != 1 || !is_whole(p, b, p.n, b.column, piece)))
         return "B lies as columns: with transpose_b it would be read in rows";
-    if ((d.column != 1 && p.n > 1) || !is_whole(p, d, p.m, d.row))
+    if ((d.column != 1 && p.n > 1) || !is_whole(p, d, p.m, d.row, piece))
         return "rows of Y are not whole pieces of 16 bytes";
     if (has_c &&
-        (c.column != 1 || (c.row == 0 && p.m > 1) || !is_whole(p, c, p.m, c.row)))
+        (c.column != 1 || (c.row == 0 && p.m > 1) || !is_whole(p, c, p.m, c.row, piece)))
         return "C is not a matrix of the output's size";
     return NULL;
 }
 
 /* Large tactics fill a good part of the chip; split ones are for what does not. */
-static const char *size_refusal(const matrix_product &p, int tactic)
+static const char *size_refusal(const matrix_product &p, const product_launch *l)
 {
-    const int64_t tiles = tiles_of(p, *launches[tactic][0]);
+    if (!l)
+        return "its tiles are for other types";
+    const int64_t tiles = tiles_of(p, *l);
     if (tiles > INT32_MAX)
         return "so many tiles are for others";
-    if (tactic < HOPPER_128x96_split)
+    if (!l->splits)
         return tiles < LEAST_TILES ? "its tiles would leave most multiprocessors idle"
                                    : NULL;
     return tiles > 1024 ? "its tiles are for smaller products" : NULL;
@@ -80,19 +92,21 @@ int hopper_accept(const strata_node *n, int tactic)
         matrix_product_of(params, n->n_in, n->in, n->weight, &n->out[0], NULL);
     const bool has_c = matrix_has_c(params, n->n_in, n->in);
     const strata_epilogue *e = n->epilogue;
-    const char *why = n->math == STRATA_MATH_TENSOR_OP
-                          ? refusal(p, matrix_is_constant(n->n_in, n->in), has_c)
-                          : "tensor cores are for math = tensor_op";
+    const int32_t dtype = n->in[0].dtype;
+    const char *why = product_math_refusal(n);
+    if (!why)
+        why = refusal(p, matrix_is_constant(n->n_in, n->in), has_c,
+                      16 / tensor_map_size(dtype));
     if (!why && has_c && e && (e->flags & STRATA_EPILOGUE_RESIDUAL))
         why = "it adds C or a residual, not both";
     if (!why)
-        why = size_refusal(p, tactic);
+        why = size_refusal(p, launches[tactic][product_type(dtype)]);
     return why ? STRATA_FAIL(n, STRATA_EUNSUPPORTED, "%s", why) : STRATA_OK;
 }
 
 int hopper_setup(const strata_node *n, void *state, int tactic)
 {
-    const product_launch *l = launches[tactic][n->out[0].dtype == STRATA_BF16];
+    const product_launch *l = launches[tactic][product_type(n->out[0].dtype)];
     const int status = gemv_setup(n, state);
     if (status != STRATA_OK)
         return status;
@@ -114,7 +128,7 @@ static bool fill(product_job *job, const matrix_job &j, const product_launch &l,
     const bool batched = p.dims > 0;
     job->m = (int32_t)p.m;
     job->n = (int32_t)p.n;
-    job->steps = (int32_t)((p.k + PRODUCT_DEPTH - 1) / PRODUCT_DEPTH);
+    job->steps = (int32_t)((p.k + l.depth - 1) / l.depth);
     job->real = job->n;
     job->b_batches = batched && b.batch[0] != 0;
     job->b_early = j.constant_b;
@@ -136,8 +150,8 @@ static bool fill(product_job *job, const matrix_job &j, const product_launch &l,
                                     b.column,
                                     job->b_batches ? p.batches : 1,
                                     batched ? b.batch[0] : 0};
-    return map_matrix(&job->a, rows, dtype, l.rows, PRODUCT_DEPTH) &&
-           map_matrix(&job->b, columns, dtype, l.box, PRODUCT_DEPTH) &&
+    return map_matrix(&job->a, rows, dtype, l.rows, l.depth) &&
+           map_matrix(&job->b, columns, dtype, l.box, l.depth) &&
            map_results(job, l, dtype, p.batches);
 }
 
@@ -145,7 +159,7 @@ int hopper_run(const strata_run *r, int tactic)
 {
     const gemv_state &s = *(const gemv_state *)r->state;
     const int32_t dtype = r->out[0].dtype;
-    const product_launch &l = *launches[tactic][dtype == STRATA_BF16];
+    const product_launch &l = *launches[tactic][product_type(dtype)];
     const matrix_job j = matrix_job_of(r, s.weight);
     product_job job = {};
     if (j.p.m == 0 || j.p.n == 0 || j.p.batches == 0)

@@ -5,7 +5,7 @@
 #ifndef PLUGINS_MATRIX_MULTIPLY_HOPPER_CUH
 #define PLUGINS_MATRIX_MULTIPLY_HOPPER_CUH
 
-/* Rows x columns of a tile; half: of a multiprocessor's memory, where another one's fits
+/* Rows x columns of a tile; deep: more pieces of K at a time; half: of a multiprocessor's memory, where another one's fits
  * beside it. */
 #define HOPPER_EACH(_)                                                                   \
     _(128x128_pair)                                                                      \
@@ -15,7 +15,8 @@
     _(128x64_split)                                                                      \
     _(64x64_split)                                                                       \
     _(64x32_split)                                                                       \
-    _(64x32_half)
+    _(64x32_half)                                                                        \
+    _(128x128_deep)
 
 #include "plugins/common/product/tactics.h"
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _MAGIC = b"\x93STR\r\n\x1a\n"
 _WAIT = {None: 0, "spin": 1, "yield": 2, "sleep": 3}
-_MATH = {"default": 0, "tensor_op": 1}
+_MATH = {"default": 0, "tensor_op": 1, "tf32": 2}
 
 
 class Binding(NamedTuple):
@@ -233,7 +233,7 @@ def load(path: AnyPath | None = None, *, text: str | None = None,
     """A network, ready to be called: an INI file, its text, an ONNX model, or an engine
     file. device is "host" or "cuda:N"; set and define are the command's --set and -D;
     threads of each run on the host, 0 as the network says; wait "spin", "yield" or "sleep";
-    math "default" or "tensor_op"."""
+    math "default", "tensor_op" or "tf32"."""
     if (path is None) == (text is None):
         raise TypeError("load() takes a path, or text=")
     folder = None

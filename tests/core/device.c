@@ -326,6 +326,11 @@ Test(handle, math_mode_is_default_until_set)
     cr_expect_eq(strata_set_math_mode(h, 9, &err), STRATA_EINVAL);
     cr_expect_eq(strata_set_math_mode(h, STRATA_MATH_TENSOR_OP, NULL), STRATA_OK);
     cr_expect_eq(strata_get_math_mode(h), STRATA_MATH_TENSOR_OP);
+    cr_expect_eq(strata_set_math_mode(h, STRATA_MATH_TF32, NULL), STRATA_OK);
+    cr_expect_eq(strata_get_math_mode(h), STRATA_MATH_TF32);
+    cr_expect_eq(strata_set_math_mode(h, STRATA_MATH_TF32 + 1, &err), STRATA_EINVAL);
+    cr_expect_eq(strata_set_math_mode(h, -1, &err), STRATA_EINVAL);
+    cr_expect_eq(strata_get_math_mode(h), STRATA_MATH_TF32);
     strata_destroy(h);
 }
 

@@ -27,7 +27,7 @@
 #include "check/harness/mirror.h"
 #include "check/harness/trial.h"
 
-#define MANY_IMPLS 64
+#define MANY_IMPLS 96
 #define LARGE_PARTS 16 /* of a large case */
 
 static const char *setting(const char *name)

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "registry/math/mode.h"
+
 const struct variant variants[VARIANTS] = {
     {"fp32 any", "fp32", NULL, true, 0, 1e-4},
     {"fp16 any", "fp16", NULL, false, 1e-5, 2e-2}, /* less would not be FP16 */
@@ -47,8 +49,9 @@ void session_open(struct session *s, const char *ini, const struct variant *f, i
     s->name = f->name;
     cr_assert(!strata_create(&s->handle, getenv("STRATA_TEST_DEVICE"), &err), "%s",
               err.message);
-    if (math && strcmp(math, "tensor_op") == 0)
-        strata_set_math_mode(s->handle, STRATA_MATH_TENSOR_OP, NULL);
+    int mode;
+    if (math && math_from_name(math, &mode))
+        strata_set_math_mode(s->handle, mode, NULL);
     cr_assert(!strata_registry_create(&s->registry, NULL, &err), "%s", err.message);
     load_network(s, ini, f, batch);
     cr_assert(!strata_engine_build(&s->engine, s->handle, s->network, &err), "%s: %s",

@@ -94,6 +94,29 @@ static void record(struct planning *s, struct cost_table *t)
 
 /* ---- keys ------------------------------------------------------------------------- */
 
+/* What was measured in one mode says nothing of another. */
+Test(cost, keys_hold_the_math_mode)
+{
+    static const char *const modes[] = {" math=default ", " math=tensor_op ",
+                                        " math=tf32 "};
+    struct planning s;
+    struct cost_query q;
+    size_t i = 0;
+    write_fire("quagga");
+    open(&s, NULL);
+    const struct planner_model *model = s.planner->model;
+    while (model->candidates[i].reason || !model->candidates[i].impl)
+        i++;
+    for (int m = 0; m < (int)ARRAY_LENGTH(modes); m++) {
+        s.planner->math = m;
+        cr_assert_eq(cost_query_run(&q, s.planner, &model->candidates[i], &s.err),
+                     STRATA_OK);
+        cr_expect(strstr(q.key, modes[m]), "%s", q.key);
+        free(q.key);
+    }
+    planning_close(&s);
+}
+
 Test(cost, keys_hold_no_names_and_equal_layers_share_them)
 {
     struct planning s;

@@ -95,6 +95,20 @@ static const struct layer_case cases[] = {
      .in = {S5(2, 6, 20, 18, 17)}},
     {"Convolution", "filters = 31; kernel = 5; dilation = 2; pad = 3",
      .in = {S3(2, 29, 2500)}},
+    /* Enough tiles for those that share no depth. */
+    {"Convolution", "filters = 192; kernel = 3; pad = 1", .in = {S4(2, 40, 38, 37)}},
+    {"Convolution", "filters = 128; kernel = 1", .in = {S4(2, 72, 40, 41)}},
+    /* With all bits of FP32, which only TF32 may lose. */
+    {"Convolution", "filters = 40; kernel = 3; pad = 1", .in = {S4(2, 48, 11, 13)},
+     .numbers = NUMBERS_FINE},
+    {"Convolution", "filters = 200; kernel = 1", .in = {S4(2, 64, 30, 31)},
+     .numbers = NUMBERS_FINE},
+    {"Convolution", "filters = 72; kernel = 3; stride = 2; pad = 0, 1, 1, 0",
+     .in = {S4(3, 40, 23, 22)}, .numbers = NUMBERS_FINE},
+    {"Convolution", "filters = 264; kernel = 3; pad = 1", .in = {S4(1, 136, 7, 7)},
+     .numbers = NUMBERS_FINE},
+    {"Convolution", "filters = 64; kernel = 7; stride = 2; pad = 3",
+     .in = {S4(1, 3, 61, 75)}, .numbers = NUMBERS_FINE},
     /* No images. */
     {"Convolution", "filters = 4; kernel = 3", .in = {S4(0, 3, 9, 9)}},
     /* What must be refused. */

@@ -21,6 +21,8 @@ static const struct layer_case cases[] = {
     {"FullyConnected", "units = 150", .in = {S4(70, 65, 2, 2)}},
     {"FullyConnected", "units = 128; transposed = true", .in = {S2(64, 96)}},
     {"FullyConnected", "units = 4", .in = {S4(0, 3, 5, 7)}},
+    /* all bits of FP32, which only TF32 may lose */
+    {"FullyConnected", "units = 128", .in = {S4(60, 64, 2, 2)}, .numbers = NUMBERS_FINE},
     {"FullyConnected", "units = 4", .in = {S2(2, 0)}, .refused = true},
     {"FullyConnected", "", .in = {S2(2, 300)}, .refused = true},
     {"FullyConnected", "units = 4", .in = {S2(2, 300)}, .weight = {S2(4, 299)},

@@ -125,6 +125,14 @@ static const struct layer_case cases[] = {
     {MM, "units = 10", .in = {S2(3, 37)}, .numbers = NUMBERS_NAN},
     {MM, "units = 10", .in = {S2(33, 40)}, .numbers = NUMBERS_INFINITE},
     {MM, "units = 10; transpose_b = true", .in = {S2(33, 40)}, .numbers = NUMBERS_TINY},
+    /* all bits of FP32, which only TF32 may lose */
+    {MM, "units = 136", .in = {S2(200, 264)}, .numbers = NUMBERS_FINE},
+    {MM, "units = 36; transpose_b = true; alpha = 0.3", .in = {S2(150, 68)},
+     .numbers = NUMBERS_FINE},
+    {MM, "transpose_b = true", 0, 2, .in = {S3(3, 70, 100), S3(3, 84, 100)}, .absent = 3,
+     .numbers = NUMBERS_FINE},
+    {MM, "", 0, 2, .in = {S3(3, 70, 100), S3(3, 100, 84)}, .absent = 3,
+     .numbers = NUMBERS_FINE},
     /* refused */
     {MM, "alpha = 0.5", 0, 2, .in = {S2(2, 3), S2(3, 4)}, .absent = 3,
      .in_dtype = {STRATA_INT32, STRATA_INT32}, .refused = true},

@@ -71,6 +71,9 @@ class Errors(unittest.TestCase):
                 strata.load(**options)
         with self.assertRaisesRegex(ValueError, "wait='doze'; one of None, spin"):
             load(wait="doze")
+        with self.assertRaisesRegex(ValueError, "math='fp8'; one of default, tensor_op, tf32"):
+            load(math="fp8")
+        load(math="tf32")
         with self.assertRaises(strata.ArgumentError):
             load(threads=5000)
         with self.assertRaises(strata.Error):

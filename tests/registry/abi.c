@@ -42,7 +42,7 @@ static const struct place places[] = {
     F(strata_node, out) F(strata_node, weight) F(strata_node, epilogue)
     F(strata_node, device) F(strata_node, sm) F(strata_node, math) F(strata_node, row)
     F(strata_node, stream) F(strata_node, instance) F(strata_node, host)
-    F(strata_node, err)
+    F(strata_node, err) F(strata_node, tf32) F(strata_node, reserved)
 
     S(strata_run) F(strata_run, struct_size) F(strata_run, n_in) F(strata_run, n_out)
     F(strata_run, n_weights) F(strata_run, params) F(strata_run, state)
@@ -271,7 +271,7 @@ static const struct {
     C(STRATA_I8_NHWC16) C(STRATA_E4M3_NCHW) C(STRATA_E4M3_NHWC16) C(STRATA_E5M2_NCHW)
     C(STRATA_E5M2_NHWC16) C(STRATA_F64_NCHW) C(STRATA_SAME)
     C(STRATA_PAD_ZERO) C(STRATA_PAD_ANY) C(STRATA_HOST) C(STRATA_CUDA)
-    C(STRATA_MATH_DEFAULT) C(STRATA_MATH_TENSOR_OP)
+    C(STRATA_MATH_DEFAULT) C(STRATA_MATH_TENSOR_OP) C(STRATA_MATH_TF32)
     C(STRATA_EPILOGUE_SCALE) C(STRATA_EPILOGUE_BIAS) C(STRATA_EPILOGUE_RESIDUAL)
     C(STRATA_EPILOGUE_ACTIVATION)
     C(STRATA_RELU) C(STRATA_LEAKY_RELU) C(STRATA_RELU6) C(STRATA_CLIP) C(STRATA_SIGMOID)

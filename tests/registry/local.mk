@@ -2,6 +2,7 @@ CRITERION_TESTS += \
 	tests/registry/abi \
 	tests/registry/descriptor \
 	tests/registry/given \
+	tests/registry/math_mode \
 	tests/registry/module \
 	tests/registry/note \
 	tests/registry/registry \

@@ -76,8 +76,9 @@ printf '\001' | dd of=other.safetensors bs=1 seek=150000 conv=notrunc 2>/dev/nul
     key --set 'weights w.file=other.safetensors'
     $strata build digits.ini --key --costs=measure
     $strata build digits.ini --key --costs=analytic --set build.math=tensor_op
+    $strata build digits.ini --key --costs=analytic --set build.math=tf32
 } >keys 2>"$log"
-[ "$(sort -u keys | wc -l)" -eq 6 ]
+[ "$(sort -u keys | wc -l)" -eq 7 ]
 result $? 'shapes, options, weights, costs and math are in it'
 mkdir moved && mv digits.ini digits.safetensors moved && cd moved && [ "$(key)" = "$first" ]
 result $? 'where the files lie is not'

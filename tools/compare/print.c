@@ -17,6 +17,9 @@ static const double tolerances[STRATA_DTYPE_COUNT] = {
 /* What eight bits, of one side alone, come to after some layers. */
 static const double quantised_tolerance = 2e-1;
 
+/* Factors of FP32 that are cut to TF32 have FP16's precision. */
+static const double tf32_tolerance = 2e-2;
+
 struct difference {
     const struct compare_tensor *a, *b;
     double db;             /* squares of a over those of the differences, decibels */
@@ -47,12 +50,26 @@ static bool is_quantised(const struct compare_side *s)
     return false;
 }
 
+/* The least tolerance of two runs, whatever the tensor's dtype; of FP32. */
+struct floors {
+    double any, fp32;
+};
+
+static struct floors floors_of(const struct compare_side *a, const struct compare_side *b)
+{
+    const bool cut = a->session.engine->execution->math == STRATA_MATH_TF32 ||
+                     b->session.engine->execution->math == STRATA_MATH_TF32;
+    const double any = is_quantised(a) != is_quantised(b) ? quantised_tolerance : 0;
+    return (struct floors){any, cut ? fmax(any, tf32_tolerance) : any};
+}
+
 static struct difference measure(const struct compare_tensor *a,
                                  const struct compare_tensor *b, double tolerance,
-                                 double floor)
+                                 const struct floors *floors)
 {
     struct difference d = {.a = a, .b = b, .dtype = loose_dtype(a, b)};
     double signal = 0, noise = 0;
+    const double floor = d.dtype == STRATA_FP32 ? floors->fp32 : floors->any;
     d.tolerance = tolerance < 0 ? fmax(tolerances[d.dtype], floor) : tolerance;
     for (int64_t i = 0; i < a->values.count; i++) {
         const double x = values_at(&a->values, i);
@@ -241,7 +258,7 @@ int compare_print(const struct compare_side *a, const struct compare_side *b,
     for (int i = 0; i < STRATA_DTYPE_COUNT; i++)
         s.held[i] = -1;
     table_open(&t, columns, ARRAY_LENGTH(columns), 0xEE0);
-    const double floor = is_quantised(a) != is_quantised(b) ? quantised_tolerance : 0;
+    const struct floors floors = floors_of(a, b);
     for (size_t i = 0; i < a->n; i++) {
         const struct compare_tensor *other = compare_find(b, a->tensors[i].name);
         if (!other) {
@@ -252,7 +269,7 @@ int compare_print(const struct compare_side *a, const struct compare_side *b,
             s.unlike = s.unlike ? s.unlike : &a->tensors[i];
             continue;
         }
-        struct difference d = measure(&a->tensors[i], other, how->tolerance, floor);
+        struct difference d = measure(&a->tensors[i], other, how->tolerance, &floors);
         add_difference(&s, &d);
         if (!how->failed_only || fails(&d))
             add_row(&t, &d);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "registry/math/mode.h"
 #include "tools/deploy/deploy.h"
 
 struct key {
@@ -107,9 +108,8 @@ int deploy_key(char out[65], const struct tool_session *s, strata_error *err)
 {
     struct key k = {.err = err};
     uint8_t digest[SHA256_DIGEST_SIZE];
-    const int math = s->network->build.math == STRATA_MATH_TENSOR_OP
-                         ? STRATA_MATH_TENSOR_OP
-                         : strata_get_math_mode(s->handle);
+    const int math =
+        math_join(s->network->build.math, strata_get_math_mode(s->handle));
     sha256_init(&k.hash);
     add_text(&k, "strata-key 1");
     add_text(&k, strata_version());

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "registry/math/mode.h"
 #include "io/file.h"
 #include "tools/predicted.h"
 #include "tools/profile/profile.h"
@@ -184,8 +185,7 @@ static void put_environment(const struct profile *p, FILE *out)
              d->flops[STRATA_FP16] * 1e-9);
     put_pair("ceilings, as the planner's model has them", text, out);
     put_pair("precision", precisions[e->network->build.precision], out);
-    put_pair("math",
-             e->execution->math == STRATA_MATH_TENSOR_OP ? "tensor_op" : "default", out);
+    put_pair("math", math_name(e->execution->math), out);
     snprintf(text, sizeof text, "from %s; predicted %.1f µs; %s",
              sources[e->planner->costs.kind],
              explain_microseconds(e->planner->plan->cost),

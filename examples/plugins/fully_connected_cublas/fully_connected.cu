@@ -58,7 +58,7 @@ static int ctx_open(const strata_node *n, const void *, void *memory)
 {
     context *c = (context *)memory;
     CUBLAS(n, cublasCreate(&c->handle));
-    CUBLAS(n, cublasSetMathMode(c->handle, n->math == STRATA_MATH_TENSOR_OP
+    CUBLAS(n, cublasSetMathMode(c->handle, strata_may_use_tf32(n)
                                                ? CUBLAS_TF32_TENSOR_OP_MATH
                                                : CUBLAS_DEFAULT_MATH));
     return STRATA_OK;

@@ -17,6 +17,7 @@ int cublaslt_start(const strata_node *n, struct cublaslt_problem *out)
         .batch = 1,
         .bias = n->weight[1].rank > 0,
         .addend = e && (e->flags & STRATA_EPILOGUE_RESIDUAL) != 0,
+        .tf32 = n->in[0].dtype == STRATA_FP32 && strata_may_use_tf32(n),
     };
     if (e && (e->flags & STRATA_EPILOGUE_ACTIVATION)) {
         out->relu = e->activation == STRATA_RELU;

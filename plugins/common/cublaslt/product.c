@@ -80,10 +80,12 @@ static cublasStatus_t set_operation(struct cublaslt_plan *plan,
     const cublasOperation_t transpose = p->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasOperation_t second = p->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     const int whole = p->result == STRATA_INT32;
+    const cublasComputeType_t compute = whole     ? CUBLAS_COMPUTE_32I
+                                        : p->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                  : CUBLAS_COMPUTE_32F;
     cublasStatus_t s;
     if ((s = l->cublasLtMatmulDescInit_internal(&plan->operation, sizeof plan->operation,
-                                                whole ? CUBLAS_COMPUTE_32I
-                                                      : CUBLAS_COMPUTE_32F,
+                                                compute,
                                                 whole ? CUDA_R_32I : CUDA_R_32F)) ||
         (s = l->cublasLtMatmulDescSetAttribute(&plan->operation,
                                                CUBLASLT_MATMUL_DESC_TRANSA, &transpose,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Matrix products by cuBLASLt: D = f(op(A)*op(B) + C), all column-major, accumulated
- * in FP32, or INT32 for INT8. FP32 never runs on tensor cores, all else does. The
+ * in FP32, or INT32 for INT8. FP32 runs on tensor cores as TF32 alone, all else does. The
  * library's heuristic gives a list of algorithms, best guess first: a rank in it is a
  * tactic.
  */
@@ -26,6 +26,7 @@ struct cublaslt_problem {
     double alpha, beta;   /* D = f(alpha*op(A)*op(B) + bias + beta*C) */
     int32_t bias;         /* an element for each of D's rows is added */
     int32_t addend;       /* there is a C */
+    int32_t tf32; /* factors of FP32 may be rounded to it */
     int32_t relu;
     int32_t gelu; /* of the tanh form: cuBLASLt has no other */
 };

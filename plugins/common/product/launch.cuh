@@ -37,12 +37,33 @@ static const product_launch launch_of = {
     .blocks = C::Blocks,
 };
 
-/* A table's entry: of FP16, of BF16. */
-#define PRODUCT_LAUNCHES(...)                                                            \
+/* A table's entry has these; NULL for what the tactic does not take. */
+enum { PRODUCT_FP16, PRODUCT_BF16, PRODUCT_TF32, PRODUCT_TYPES };
+
+#define PRODUCT_OF(type, ...) &launch_of<product_tile<product_floats<type>, __VA_ARGS__>>
+#define PRODUCT_HALVES(...)                                                              \
+    PRODUCT_OF(__half, __VA_ARGS__), PRODUCT_OF(__nv_bfloat16, __VA_ARGS__)
+#define PRODUCT_EVERY(...)                                                               \
     {                                                                                    \
-        &launch_of<product_tile<product_halves<__half>, __VA_ARGS__>>,                   \
-            &launch_of<product_tile<product_halves<__nv_bfloat16>, __VA_ARGS__>>         \
+        PRODUCT_HALVES(__VA_ARGS__), PRODUCT_OF(float, __VA_ARGS__)                      \
     }
+
+static inline int product_type(int32_t dtype)
+{
+    return dtype == STRATA_FP32   ? PRODUCT_TF32
+           : dtype == STRATA_BF16 ? PRODUCT_BF16
+                                  : PRODUCT_FP16;
+}
+
+/* Why the math mode does not allow it, or NULL. */
+static inline const char *product_math_refusal(const strata_node *n)
+{
+    if (n->math != STRATA_MATH_TENSOR_OP)
+        return "uses tensor cores; allow them with math = tensor_op";
+    if (n->in[0].dtype == STRATA_FP32 && !strata_may_use_tf32(n))
+        return "multiplies FP32 as TF32; allow that with math = tf32";
+    return NULL;
+}
 
 /* Why a tactic leaves a product of that size to others; NULL: it does not. */
 static inline const char *product_refusal(const product_launch &l, int64_t rows,

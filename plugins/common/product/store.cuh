@@ -12,12 +12,10 @@
 #include "plugins/common/product/hopper_tile.cuh"
 #include "plugins/common/product/pair.cuh"
 
-/* Products of columns column_of(e), with the bias in them but where there is a scale,
- * become results, in pairs of neighbours. x: of the addend. */
-template <typename T, int N, class Column>
-static __device__ inline void
-product_finish(const product_job &job, float (&v)[N], const uint32_t (&x)[N / 2],
-               const Column &column_of, uint32_t (&y)[N / 2])
+/* Products of columns column_of(e), with the bias in them but where there is a scale. */
+template <int N, class Column>
+static __device__ inline void product_scale(const product_job &job, float (&v)[N],
+                                            const Column &column_of)
 {
     if (job.scale)
 #pragma unroll
@@ -25,6 +23,27 @@ product_finish(const product_job &job, float (&v)[N], const uint32_t (&x)[N / 2]
             if (column_of(e) < job.real)
                 v[e] = fmaf(__ldg(job.scale + column_of(e)), v[e],
                             job.bias ? __ldg(job.bias + column_of(e)) : 0.0f);
+}
+
+/* Behind the addend. Activations need not keep a pad's 0. */
+template <int N, class Column>
+static __device__ inline void product_activate(const product_job &job, float (&v)[N],
+                                               const Column &column_of)
+{
+    activate_all(v, job.activation);
+    if (job.real < job.n)
+#pragma unroll
+        for (int e = 0; e < N; e++)
+            v[e] = column_of(e) < job.real ? v[e] : 0.0f;
+}
+
+/* Products become results, in pairs of neighbours. x: of the addend. */
+template <typename T, int N, class Column>
+static __device__ inline void
+product_finish(const product_job &job, float (&v)[N], const uint32_t (&x)[N / 2],
+               const Column &column_of, uint32_t (&y)[N / 2])
+{
+    product_scale(job, v, column_of);
     if (job.addend)
 #pragma unroll
         for (int e = 0; e < N; e += 2) {
@@ -32,11 +51,7 @@ product_finish(const product_job &job, float (&v)[N], const uint32_t (&x)[N / 2]
             v[e] = fmaf(job.beta, two.x, v[e]);
             v[e + 1] = fmaf(job.beta, two.y, v[e + 1]);
         }
-    activate_all(v, job.activation);
-    if (job.real < job.n) /* activations need not keep a pad's 0 */
-#pragma unroll
-        for (int e = 0; e < N; e++)
-            v[e] = column_of(e) < job.real ? v[e] : 0.0f;
+    product_activate(job, v, column_of);
 #pragma unroll
     for (int e = 0; e < N; e += 2)
         y[e / 2] = pack_two(T(), v[e], v[e + 1]);
@@ -53,13 +68,48 @@ static __device__ inline float product_begin(float alpha, float sum, float bias)
     return v;
 }
 
+/* The same of floats: x, the addend, and v, the results. */
+template <int N, class Column>
+static __device__ inline void product_finish(const product_job &job, float (&v)[N],
+                                             const float (&x)[N], const Column &column_of)
+{
+    product_scale(job, v, column_of);
+    if (job.addend)
+#pragma unroll
+        for (int e = 0; e < N; e++)
+            v[e] = fmaf(job.beta, x[e], v[e]);
+    product_activate(job, v, column_of);
+}
+
+static __device__ inline float2 load_floats(uint32_t from)
+{
+    float2 two;
+    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];\n"
+                 : "=f"(two.x), "=f"(two.y)
+                 : "r"(from)
+                 : "memory");
+    return two;
+}
+
+static __device__ inline void store_floats(uint32_t to, float x, float y)
+{
+    asm volatile("st.shared.v2.f32 [%0], {%1, %2};\n" ::"r"(to), "f"(x), "f"(y)
+                 : "memory");
+}
+
+static __device__ inline void add_four(float *v, const float *from)
+{
+    const float4 x = *(const float4 *)from;
+    v[0] += x.x;
+    v[1] += x.y;
+    v[2] += x.z;
+    v[3] += x.w;
+}
+
 static __device__ inline void add_eight(float (&v)[8], const float *from)
 {
-    const float4 x = *(const float4 *)from, y = *(const float4 *)(from + 4);
-    const float more[8] = {x.x, x.y, x.z, x.w, y.x, y.y, y.z, y.w};
-#pragma unroll
-    for (int e = 0; e < 8; e++)
-        v[e] += more[e];
+    add_four(v, from);
+    add_four(v + 4, from + 4);
 }
 
 /* A warpgroup's panels of a part are written: one thread has send(part) store them. */
@@ -89,6 +139,7 @@ static __device__ inline void product_sent(const Memory &memory, int group,
 template <class C, class Memory = product_memory<C>>
 struct product_store {
     typedef typename C::Element T;
+    static const bool Floats = sizeof(T) == 4; /* else halves */
     enum {
         CHUNKS = C::Columns / PRODUCT_CHUNK,
         OWN = (C::Columns + 127) / 128,
@@ -102,14 +153,23 @@ struct product_store {
     uint32_t first, swizzled; /* this lane's row of the first panel; its piece there */
     float bias[OWN];          /* of columns `thread`, `thread` + 128 ... of the tile */
 
-    /* Lanes of eight have rows of a matrix of 8 x 8 each, two by two of them. */
+    /* Lanes of eight have rows of a matrix of 8 x 8 each, two by two of them. Of floats,
+     * lanes of four have a row, and two neighbours of each eight columns. */
     __device__ inline product_store(const product_job &job, const Memory &memory,
                                     int group)
         : job(job), memory(memory), group(group), thread(threadIdx.x % 128)
     {
-        const int lane = thread % 32, row = thread / 32 * 16 + lane % 16;
-        first = memory.panel(group, 0) + row * (C::Panel * 2);
-        swizzled = lane / 16 ^ (C::Panel == 64 ? row % 8 : row / 2 % 4);
+        const int lane = thread % 32;
+        if constexpr (Floats) {
+            static_assert(C::Panel == PRODUCT_CHUNK, "a chunk is a panel");
+            const int row = thread / 32 * 16 + lane / 4;
+            first = memory.panel(group, 0) + row * PRODUCT_ROW + lane % 2 * 8;
+            swizzled = lane % 4 / 2 ^ row % 8;
+        } else {
+            const int row = thread / 32 * 16 + lane % 16;
+            first = memory.panel(group, 0) + row * (C::Panel * 2);
+            swizzled = lane / 16 ^ (C::Panel == 64 ? row % 8 : row / 2 % 4);
+        }
     }
 
     /* Before the product, so that it is there behind it. */
@@ -122,6 +182,30 @@ struct product_store {
                           ? __ldg(job.bias + column + c)
                           : 0;
         }
+    }
+
+    /* As finish_chunk(). Sums e and e + 1 are neighbours, two rows by four eights. */
+    __device__ inline void finish_floats(float (&v)[16], int i, int32_t column) const
+    {
+        const uint32_t panel = first + i * C::PanelBytes;
+        float x[16] = {};
+        if (job.addend)
+#pragma unroll
+            for (int e = 0; e < 16; e += 2) {
+                const float2 two = load_floats(float_place(panel, e));
+                x[e] = two.x;
+                x[e + 1] = two.y;
+            }
+        column += i % CHUNKS * PRODUCT_CHUNK + thread % 4 * 2;
+        product_finish(job, v, x, [&](int e) { return column + e / 4 * 8 + e % 2; });
+#pragma unroll
+        for (int e = 0; e < 16; e += 2)
+            store_floats(float_place(panel, e), v[e], v[e + 1]);
+    }
+
+    __device__ inline uint32_t float_place(uint32_t panel, int e) const
+    {
+        return panel + e % 4 / 2 * 8 * PRODUCT_ROW + (e / 4 * 2 ^ swizzled) * 16;
     }
 
     /* Chunk i of the tile, whose columns begin at `column`. */
@@ -173,25 +257,31 @@ struct product_store {
                         v[e] = product_begin(
                             alpha, sum[k / CHUNKS][k % CHUNKS * 4 + e / 4][e % 4],
                             e % 2 ? b[e / 4].y : b[e / 4].x);
-            finish_chunk(v, i, column);
+            if constexpr (Floats)
+                finish_floats(v, i, column);
+            else
+                finish_chunk(v, i, column);
             if (i % CHUNKS == CHUNKS - 1)
                 product_send(group, i / CHUNKS, send);
         }
         product_sent(memory, group);
     }
 
-    /* What neighbours need but their sums, asked for before these are there. */
+    /* What eight neighbours need but sums, asked for before these are there. Rows of
+     * floats may end with the first four. */
     struct early {
-        uint4 words;
+        uint4 words[sizeof(T) / 2];
         float bias[8];
 
         __device__ inline void load(const product_job &job, int32_t batch, int32_t row,
                                     int32_t column)
         {
-            if (job.addend)
-                words =
-                    *(const uint4 *)((const T *)job.addend + batch * job.addend_batch +
-                                     row * job.addend_row + column);
+            const int64_t at = batch * job.addend_batch + row * job.addend_row + column;
+            const uint4 *from = (const uint4 *)((const T *)job.addend + at);
+#pragma unroll
+            for (int w = 0; w < (int)sizeof(T) / 2; w++)
+                if (job.addend && (w == 0 || column + 8 <= job.n))
+                    words[w] = from[w];
 #pragma unroll
             for (int e = 0; e < 8; e++)
                 bias[e] = job.bias && !job.scale && column + e < job.real
@@ -205,9 +295,7 @@ struct product_store {
                                        const float *sums, int32_t step, int32_t batch,
                                        int32_t row, int32_t column)
     {
-        uint32_t y[4];
         float v[8] = {};
-        const uint32_t x[4] = {with.words.x, with.words.y, with.words.z, with.words.w};
 #pragma unroll 4
         for (int32_t r = 0; r < job.split; r++)
             add_eight(v, sums + r * step);
@@ -215,16 +303,44 @@ struct product_store {
 #pragma unroll
             for (int e = 0; e < 8; e++)
                 v[e] = fmaf(job.alpha, v[e], with.bias[e]);
+        const int64_t to = batch * job.to_batch + row * job.to_row + column;
+        put(job, v, with, (T *)job.to + to, column);
+    }
+
+    /* Eight neighbours to memory. */
+    template <typename U>
+    static __device__ inline void put(const product_job &job, float (&v)[8],
+                                      const early &with, U *to, int32_t column)
+    {
+        const uint4 &words = with.words[0];
+        const uint32_t x[4] = {words.x, words.y, words.z, words.w};
+        uint32_t y[4];
         product_finish<T>(
             job, v, x, [&](int e) { return column + e; }, y);
-        *(uint4 *)((T *)job.to + batch * job.to_batch + row * job.to_row + column) =
-            make_uint4(y[0], y[1], y[2], y[3]);
+        *(uint4 *)to = make_uint4(y[0], y[1], y[2], y[3]);
+    }
+
+    static __device__ inline void put(const product_job &job, float (&v)[8],
+                                      const early &with, float *to, int32_t column)
+    {
+        float x[8];
+#pragma unroll
+        for (int w = 0; w < 2; w++) {
+            x[w * 4] = __uint_as_float(with.words[w].x);
+            x[w * 4 + 1] = __uint_as_float(with.words[w].y);
+            x[w * 4 + 2] = __uint_as_float(with.words[w].z);
+            x[w * 4 + 3] = __uint_as_float(with.words[w].w);
+        }
+        product_finish(job, v, x, [&](int e) { return column + e; });
+        *(float4 *)to = make_float4(v[0], v[1], v[2], v[3]);
+        if (column + 8 <= job.n)
+            *(float4 *)(to + 4) = make_float4(v[4], v[5], v[6], v[7]);
     }
 };
 
-/* FP16 or BF16, the kind of a tile. */
+/* FP16 or BF16, or floats as TF32, the kind of a tile. */
 template <typename T>
-struct product_halves {
+struct product_floats {
     typedef T Element, Result;
     typedef float Sum;
     typedef product_job Job;

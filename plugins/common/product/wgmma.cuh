@@ -343,32 +343,35 @@ PRODUCTS(176, 88, 88, 89, 90, 91, 92)
 PRODUCTS(192, 96, 96, 97, 98, 99, 100)
 PRODUCTS(256, 128, 128, 129, 130, 131, 132)
 
-/* Bytes by bytes of a type, a depth of 32; both factors in shared memory. Whole numbers
- * have exact sums in 32 bits. E4M3 have sums in FP32, of which the chip keeps 14 bits:
- * it aligns what it adds, a sum and 32 products, to the largest and cuts off the rest. */
-#define PRODUCT_OF_BYTES(type, types, flags, sum, hold, n, count, a, b, c)               \
+/* Of a type that lies along the depth alone, which is 32 bytes; both factors in shared
+ * memory. Whole numbers have exact sums in 32 bits. E4M3 have sums in FP32, of which the
+ * chip keeps 14 bits: it aligns what it adds, a sum and 32 products, to the largest and
+ * cuts off the rest. Floats are TF32: the chip does not look at their last 13 bits. */
+#define PRODUCT_OF_ROWS(type, types, flags, sum, hold, n, count, a, b, c)                \
     template <>                                                                          \
     struct product<type, n> {                                                            \
         static __device__ inline void scores(sum (&d)[n / 8][4], uint64_t x, uint64_t y, \
                                              int32_t add)                                \
         {                                                                                \
             asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #c ", 0;\n"                \
-                         "wgmma.mma_async.sync.aligned.m64n" #n "k32." types             \
-                         " {" N_##count "}, %" #a ", %" #b ", p" flags ";\n}\n"          \
+                         "wgmma.mma_async.sync.aligned.m64n" #n types " {" N_##count     \
+                         "}, %" #a ", %" #b ", p" flags ";\n}\n"                         \
                          : O_##count(hold, d)                                            \
                          : "l"(x), "l"(y), "r"(add));                                    \
         }                                                                                \
     };
-#define PRODUCTS_OF_BYTES(...)                                                           \
-    PRODUCT_OF_BYTES(int8_t, "s32.s8.s8", "", int32_t, "+r", __VA_ARGS__)                \
-    PRODUCT_OF_BYTES(uint8_t, "s32.u8.s8", "", int32_t, "+r", __VA_ARGS__)               \
-    PRODUCT_OF_BYTES(__nv_fp8_e4m3, "f32.e4m3.e4m3", ", 1, 1", float, "+f", __VA_ARGS__)
+#define PRODUCTS_OF_ROWS(...)                                                            \
+    PRODUCT_OF_ROWS(int8_t, "k32.s32.s8.s8", "", int32_t, "+r", __VA_ARGS__)             \
+    PRODUCT_OF_ROWS(uint8_t, "k32.s32.u8.s8", "", int32_t, "+r", __VA_ARGS__)            \
+    PRODUCT_OF_ROWS(__nv_fp8_e4m3, "k32.f32.e4m3.e4m3", ", 1, 1", float, "+f",           \
+                    __VA_ARGS__)                                                         \
+    PRODUCT_OF_ROWS(float, "k8.f32.tf32.tf32", ", 1, 1", float, "+f", __VA_ARGS__)
 
-PRODUCTS_OF_BYTES(32, 16, 16, 17, 18)
-PRODUCTS_OF_BYTES(64, 32, 32, 33, 34)
-PRODUCTS_OF_BYTES(96, 48, 48, 49, 50)
-PRODUCTS_OF_BYTES(128, 64, 64, 65, 66)
-PRODUCTS_OF_BYTES(192, 96, 96, 97, 98)
-PRODUCTS_OF_BYTES(256, 128, 128, 129, 130)
+PRODUCTS_OF_ROWS(32, 16, 16, 17, 18)
+PRODUCTS_OF_ROWS(64, 32, 32, 33, 34)
+PRODUCTS_OF_ROWS(96, 48, 48, 49, 50)
+PRODUCTS_OF_ROWS(128, 64, 64, 65, 66)
+PRODUCTS_OF_ROWS(192, 96, 96, 97, 98)
+PRODUCTS_OF_ROWS(256, 128, 128, 129, 130)
 
 #endif /* PLUGINS_COMMON_PRODUCT_WGMMA_CUH */

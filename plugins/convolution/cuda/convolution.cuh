@@ -290,6 +290,7 @@ int stem_ahead_accept(const strata_node *n);
 CONVOLUTION_TACTIC(stem_ahead)
 int stem_wgmma_accept(const strata_node *n);
 CONVOLUTION_TACTIC(stem_wgmma)
+int gemm_takes_flat(const strata_node *n); /* in any math mode */
 int gemm_accept(const strata_node *n);
 int gemm_deep_accept(const strata_node *n);
 CONVOLUTION_TACTIC(mma_128x128)

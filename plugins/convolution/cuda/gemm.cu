@@ -27,9 +27,6 @@ static int gemm_takes(const strata_node *n, int flat)
 {
     convolution_state s;
     const strata_tensor *x = &n->in[0], *y = &n->out[0];
-    if (n->math != STRATA_MATH_TENSOR_OP)
-        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
-                           "uses tensor cores; allow them with math = tensor_op");
     const int status = convolution_resolve(n, &s);
     if (status != STRATA_OK)
         return status;
@@ -56,14 +53,29 @@ static int gemm_takes(const strata_node *n, int flat)
     return STRATA_OK;
 }
 
-int gemm_accept(const strata_node *n)
+static int gemm_may(const strata_node *n)
+{
+    return n->math == STRATA_MATH_TENSOR_OP
+               ? STRATA_OK
+               : STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                             "uses tensor cores; allow them with math = tensor_op");
+}
+
+int gemm_takes_flat(const strata_node *n)
 {
     return gemm_takes(n, 1);
 }
 
+int gemm_accept(const strata_node *n)
+{
+    const int status = gemm_may(n);
+    return status == STRATA_OK ? gemm_takes(n, 1) : status;
+}
+
 int gemm_deep_accept(const strata_node *n)
 {
-    return gemm_takes(n, 0);
+    const int status = gemm_may(n);
+    return status == STRATA_OK ? gemm_takes(n, 0) : status;
 }
 
 /* ---- weights --------------------------------------------------------------------------

@@ -5,7 +5,7 @@
 #ifndef PLUGINS_CONVOLUTION_CUDA_HOPPER_CUH
 #define PLUGINS_CONVOLUTION_CUDA_HOPPER_CUH
 
-/* Pixels x filters of a tile. */
+/* Pixels x filters of a tile; deep: more pieces of K at a time. */
 #define HOPPER_EACH(_)                                                                   \
     _(128x128_pair)                                                                      \
     _(128x256_pair)                                                                      \
@@ -19,7 +19,8 @@
     _(128x96_split)                                                                      \
     _(128x64_split)                                                                      \
     _(64x64_split)                                                                       \
-    _(64x32_split)
+    _(64x32_split)                                                                       \
+    _(128x128_deep)
 
 #include "plugins/common/product/tactics.h"
 

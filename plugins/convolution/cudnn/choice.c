@@ -93,7 +93,7 @@ static bool inspect(const struct cudnn_problem *p, cudnnBackendDescriptor_t conf
             1u << CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
         describe_knobs(&b, config, plan);
     }
-    if (!p->tensor_cores || p->type == CUDNN_DATA_FLOAT)
+    if (!p->tensor_cores)
         forbidden |= 1u << CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
     cudnn_builder_clear(&b);
     return b.status == CUDNN_STATUS_SUCCESS && !(numerical & forbidden);
