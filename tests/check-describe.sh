@@ -52,6 +52,7 @@ inputs_of() {
     core::GridSample) echo 1x4x6x6 1x3x5x2 ;;
     core::MaxUnpool) echo 1x4x6x6 1x4x6x6:i64 ;;
     core::NonMaxSuppression) echo 1x8x4 1x2x8 ;;
+    core::QuantizedAttention) echo 1x4x6x6:e4m3 1x4x7x6:e4m3 1x4x7x5:e4m3 ;;
     core::QuantizedConvolution | core::QuantizedDeconvolution | core::QuantizedProduct) echo 1x4x6x6:int8 ;;
     core::QuantizedPooling) echo 1x4x6x6:int8 ;;
     core::QuantizedSum) echo 1x4x6x6:int8 1x4x6x6:u8 ;;
