@@ -12,7 +12,7 @@ needs() {
         echo 'inputs = x, x' ;;
     core::Constant) echo 'shape = 2 x 3' ;;
     core::Convolution | core::Deconvolution) printf '%s\n' 'filters = 4' 'kernel = 3x3' ;;
-    core::Attention) echo 'inputs = x, x1, x2' ;;
+    core::Attention | core::QuantizedAttention) echo 'inputs = x, x1, x2' ;;
     core::Embedding) printf '%s\n' 'rows = 9' 'columns = 5' ;;
     core::Expand) echo 'repeats = 1, 2, 1, 3' ;;
     core::FullyConnected) echo 'units = 5' ;;
