@@ -677,7 +677,7 @@ typedef struct strata_attention {
 } strata_attention;
 
 /* Attention of E4M3: inputs q, k, v, mask and lengths as Attention's, q, k and v times the
- * weights scale_q, scale_k and scale_v, or with packed q all times scale_q. Weights of the
+ * weights scale_q, scale_k and scale_v, also the parts of a packed q. Weights of the
  * softmax may be rounded to E4M3, in steps of a power of two by their row's largest. Of
  * `attention` cache, present and scores are 0. To E4M3: y/scale_out, which saturates. */
 typedef struct strata_quantized_attention {

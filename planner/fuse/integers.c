@@ -353,10 +353,12 @@ static const char *make_attention(struct made_layer *m, const struct planner *pl
     }
     m->ported = layer->ports != NULL;
     m->params.quantized_attention = (strata_quantized_attention){.attention = *p};
-    for (int i = 0; i < c->n_from; i++) {
+    for (int i = 0; i < c->n_from; i++)
         if (!(value_of(c->from[i], QUANTIZE_SCALE) > 0))
             return "a scale is not above 0";
-        w[STRATA_QUANTIZED_SCALE_Q + i] = flat(&c->from[i]->weights[QUANTIZE_SCALE]);
+    for (int i = 0; i <= VALUES; i++) {
+        const struct network_layer *from = c->from[i < c->n_from ? i : 0];
+        w[STRATA_QUANTIZED_SCALE_Q + i] = flat(&from->weights[QUANTIZE_SCALE]);
     }
     if (c->to) {
         m->params.quantized_attention.to = 1;

@@ -22,10 +22,10 @@ static int job_of(quantized_attention_job *a, const strata_run *r)
     job->mask = p->mask.port < 0 ? NULL : r->in[p->mask.port].data;
     job->lengths = p->lengths_port < 0 ? NULL : r->in[QUANTIZED_ATTENTION_LENGTHS].data;
     job->y = r->out[0].data;
-    a->q_scale = quantized_attention_scale(p, r, STRATA_QUANTIZED_SCALE_Q);
-    a->k_scale = quantized_attention_scale(p, r, STRATA_QUANTIZED_SCALE_K);
-    a->v_scale = quantized_attention_scale(p, r, STRATA_QUANTIZED_SCALE_V);
-    a->to_scale = quantized_attention_scale(p, r, STRATA_QUANTIZED_SCALE_Y);
+    a->q_scale = quantized_attention_scale(r, STRATA_QUANTIZED_SCALE_Q);
+    a->k_scale = quantized_attention_scale(r, STRATA_QUANTIZED_SCALE_K);
+    a->v_scale = quantized_attention_scale(r, STRATA_QUANTIZED_SCALE_V);
+    a->to_scale = quantized_attention_scale(r, STRATA_QUANTIZED_SCALE_Y);
     return STRATA_OK;
 }
 

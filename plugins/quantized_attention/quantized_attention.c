@@ -48,12 +48,9 @@ static int check_dtypes(const strata_node *n)
     return STRATA_OK;
 }
 
-static int check_scales(const strata_node *n, const struct attention_plan *p)
+static int check_scale(const strata_node *n)
 {
     const strata_quantized_attention *params = n->params;
-    if (!p->packed && (n->weight[SCALE_K].rank == 0 || n->weight[SCALE_V].rank == 0))
-        return STRATA_FAIL(n, STRATA_EINVAL,
-                           "k and v have no scale_k and scale_v; give both");
     return params->to && n->weight[SCALE_Y].rank == 0
                ? STRATA_FAIL(n, STRATA_EINVAL,
                              "the output has 8 bits and no scale_out; give one")
@@ -80,7 +77,7 @@ static int shape(const strata_node *n)
     y->dims[3] = p.v_dim;
     if (y->rank == 3 && __builtin_mul_overflow(p.heads, p.v_dim, &y->dims[2]))
         return STRATA_FAIL(n, STRATA_EOVERFLOW, "rows of y are too long");
-    return check_scales(n, &p);
+    return check_scale(n);
 }
 
 static int weight_shape(const strata_node *n, strata_tensor *expected)
@@ -250,11 +247,11 @@ static int run(const strata_run *r)
     const struct attention_plan *p = &j.p;
     for (int i = 0; i < 256; i++)
         j.value[i] = strata_float_of_e4m3((uint8_t)i);
-    j.score = p->scale * (double)*quantized_attention_scale(p, r, SCALE_Q) *
-              (double)*quantized_attention_scale(p, r, SCALE_K);
-    j.v = (double)*quantized_attention_scale(p, r, SCALE_V);
+    j.score = p->scale * (double)*quantized_attention_scale(r, SCALE_Q) *
+              (double)*quantized_attention_scale(r, SCALE_K);
+    j.v = (double)*quantized_attention_scale(r, SCALE_V);
     if (p->y.dtype == STRATA_E4M3)
-        j.y = 1 / (double)*quantized_attention_scale(p, r, SCALE_Y);
+        j.y = 1 / (double)*quantized_attention_scale(r, SCALE_Y);
     const size_t share = share_of(p);
     const int64_t tasks = p->batch * p->heads * p->length;
     const int64_t made = share ? (int64_t)(r->workspace_size / share) : 1;
@@ -272,12 +269,22 @@ static int run(const strata_run *r)
 
 /* ---- the definition ------------------------------------------------------------ */
 
-static double *scaled(const strata_node *n, const void *const *in, int port, double by)
+/* Input `port` times its scale; of a packed one each part times its own. */
+static double *scaled(const strata_node *n, const void *const *in,
+                      const double *const *scale, int port)
 {
-    const int64_t count = dense_count(&n->in[port]);
+    const strata_tensor *t = &n->in[port];
+    const strata_attention *a = n->params; /* the first member */
+    const int64_t count = dense_count(t), row = t->dims[t->rank - 1];
+    const int64_t kv = a->kv_heads ? a->kv_heads : a->heads;
+    const int packed = n->n_in <= ATTENTION_K || n->in[ATTENTION_K].rank == 0;
+    const int64_t heads = packed ? a->heads + 2 * kv : 1;
     double *y = malloc((size_t)count * sizeof *y + 1);
-    for (int64_t i = 0; i < count && y; i++)
-        y[i] = ((const double *)in[port])[i] * by;
+    for (int64_t i = 0; i < count && y; i++) {
+        const int64_t head = i % row / (row / heads);
+        const int part = !packed ? port : (head >= a->heads) + (head >= a->heads + kv);
+        y[i] = ((const double *)in[port])[i] * *scale[part];
+    }
     return y;
 }
 
@@ -293,7 +300,7 @@ static int define(const strata_node *n, const void *const *in, const double *con
     for (int i = 0; i <= ATTENTION_V && status == STRATA_OK; i++) {
         if (tensors[i].rank == 0)
             continue;
-        values[i] = own[i] = scaled(n, in, i, *scale[i]);
+        values[i] = own[i] = scaled(n, in, scale, i);
         if (!own[i])
             status = STRATA_FAIL(n, STRATA_ENOMEM, "no memory for a copy of an input");
     }
@@ -362,11 +369,11 @@ static const strata_attr attrs[] = {
 
 static const strata_weight weights[] = {
     [SCALE_Q] = {.name = "scale_q", .flags = STRATA_REQUIRED, .rank = -1,
-                 .doc = "factor of q, above 0; where q is packed of k and v, too"},
-    [SCALE_K] = {.name = "scale_k", .rank = -1,
-                 .doc = "factor of k, above 0"},
-    [SCALE_V] = {.name = "scale_v", .rank = -1,
-                 .doc = "factor of v"},
+                 .doc = "factor of q, above 0"},
+    [SCALE_K] = {.name = "scale_k", .flags = STRATA_REQUIRED, .rank = -1,
+                 .doc = "factor of k, above 0; packed, too"},
+    [SCALE_V] = {.name = "scale_v", .flags = STRATA_REQUIRED, .rank = -1,
+                 .doc = "factor of v; packed, too"},
     [SCALE_Y] = {.name = "scale_out", .rank = -1,
                  .doc = "divisor of the output, where that has 8 bits"},
 };

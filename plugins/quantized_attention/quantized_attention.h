@@ -55,12 +55,10 @@ static inline int quantized_attention_plan_run(struct attention_plan *p,
     return quantized_attention_plan(p, &n);
 }
 
-/* A scale, as a tensor of run. k and v of a packed q have q's. */
-static inline const float *quantized_attention_scale(const struct attention_plan *p,
-                                                     const strata_run *r, int which)
+/* A scale in run; NULL: absent. */
+static inline const float *quantized_attention_scale(const strata_run *r, int which)
 {
-    const int packed = p->packed && which != STRATA_QUANTIZED_SCALE_Y;
-    const strata_tensor *t = &r->weight[packed ? STRATA_QUANTIZED_SCALE_Q : which];
+    const strata_tensor *t = &r->weight[which];
     return t->rank > 0 ? (const float *)t->data : NULL;
 }
 

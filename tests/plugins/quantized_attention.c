@@ -67,8 +67,6 @@ static const struct layer_case cases[] = {
     {"QuantizedAttention", "", .n_in = 3, .in = {Q, K, V}, .refused = true},
     {"QuantizedAttention", "to = e4m3", .n_in = 3, .in = {Q, K, V}, E4M3,
      .absent = 1 << STRATA_QUANTIZED_SCALE_Y, .refused = true},
-    {"QuantizedAttention", "", .n_in = 3, .in = {Q, K, V}, E4M3,
-     .absent = 1 << STRATA_QUANTIZED_SCALE_K, .refused = true},
     {"QuantizedAttention", "heads = 2", .in = {S3(2, 7, 45)}, E4M3, .refused = true},
     {"QuantizedAttention", "", .n_in = 3, .in = {Q, S4(2, 2, 9, 5), V}, E4M3,
      .refused = true},
