@@ -291,14 +291,48 @@ static bool ends_pass(const struct scheme *s, const struct network_layer *l)
            s->readers[l->inputs[0]] == 1 && any_taken(s, l);
 }
 
+/* Inputs of core::Attention: the last one of q, k and v, and those of a past. */
+enum { ATTENTION_VALUES = 2, ATTENTION_PAST_K = 4, ATTENTION_PAST_V = 5 };
+
+static bool has_past(const struct network_layer *l)
+{
+    bool any = false;
+    for (int i = 0; i < l->n_inputs; i++) {
+        const int port = network_port(l, i);
+        any |= port == ATTENTION_PAST_K || port == ATTENTION_PAST_V;
+    }
+    return any;
+}
+
+/* Whether e4m3 is what a layer multiplies: queries, keys and values, whoever reads the
+ * means. It needs no weight. */
+static bool attends(const struct scheme *s, const struct network_layer *l)
+{
+    const strata_attention *p = l->params;
+    return s->type != &quant_int8 &&
+           strcmp(l->type->full_name, "core::Attention@1") == 0 && !p->cache &&
+           !p->present && p->scores == STRATA_SCORES_NONE && !has_past(l) &&
+           is_float(s->net, l->inputs[0]) && is_float(s->net, l->outputs[0]);
+}
+
+static void take_attended(struct scheme *s, const struct network_layer *l)
+{
+    for (int i = 0; i < l->n_inputs; i++)
+        if (network_port(l, i) <= ATTENTION_VALUES)
+            take(s, l->inputs[i]);
+}
+
 /* Layers stand in the order of a run: from the last, what reads comes before what is
  * read. */
-static void take_tensors(struct scheme *s)
+static void take_tensors(struct scheme *s, const bool *keep)
 {
     const strata_network *net = s->net;
     for (size_t i = 0; i < net->n_layers; i++) {
+        s->reads[i] = attends(s, &net->layers[i]) && !(keep && keep[i]);
         if (s->computes[i])
             take(s, net->layers[i].inputs[0]);
+        if (s->reads[i])
+            take_attended(s, &net->layers[i]);
         for (int k = 0; k < net->layers[i].n_inputs; k++)
             s->readers[net->layers[i].inputs[k]]++;
     }
@@ -360,7 +394,7 @@ int scheme_make(struct scheme *s, const strata_network *net,
         s->n_layers += s->computes[i] != NULL;
     }
     if (!weights_only)
-        take_tensors(s);
+        take_tensors(s, keep);
     return STRATA_OK;
 }
 

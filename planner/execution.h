@@ -48,6 +48,7 @@ struct made_layer {
         strata_quantized_product quantized_product;
         strata_quantized_sum quantized_sum;
         strata_quantized_pooling quantized_pooling;
+        strata_quantized_attention quantized_attention;
         strata_padding padding;
         strata_projection projection;
         strata_perceptron perceptron;
@@ -58,6 +59,8 @@ struct made_layer {
     struct network_affine
         affine[STRATA_QUANTIZED_CONVOLUTION_WEIGHTS]; /* of those that are such */
     int inputs[PLAN_MAX_PORTS], output;
+    int ports[PLAN_MAX_PORTS]; /* where not in order: the layer's inputs that they are */
+    bool ported;
     char program[2048];            /* of a Pointwise */
     int64_t axes[STRATA_MAX_RANK]; /* of a Reduce */
 };

@@ -12,7 +12,7 @@ needs() {
         echo 'inputs = x, x' ;;
     core::Constant) echo 'shape = 2 x 3' ;;
     core::Convolution | core::Deconvolution) printf '%s\n' 'filters = 4' 'kernel = 3x3' ;;
-    core::Attention) echo 'inputs = x, x1, x2' ;;
+    core::Attention | core::QuantizedAttention) echo 'inputs = x, x1, x2' ;;
     core::Embedding) printf '%s\n' 'rows = 9' 'columns = 5' ;;
     core::Expand) echo 'repeats = 1, 2, 1, 3' ;;
     core::FullyConnected) echo 'units = 5' ;;
@@ -52,6 +52,7 @@ inputs_of() {
     core::GridSample) echo 1x4x6x6 1x3x5x2 ;;
     core::MaxUnpool) echo 1x4x6x6 1x4x6x6:i64 ;;
     core::NonMaxSuppression) echo 1x8x4 1x2x8 ;;
+    core::QuantizedAttention) echo 1x4x6x6:e4m3 1x4x7x6:e4m3 1x4x7x5:e4m3 ;;
     core::QuantizedConvolution | core::QuantizedDeconvolution | core::QuantizedProduct) echo 1x4x6x6:int8 ;;
     core::QuantizedPooling) echo 1x4x6x6:int8 ;;
     core::QuantizedSum) echo 1x4x6x6:int8 1x4x6x6:u8 ;;

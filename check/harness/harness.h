@@ -219,6 +219,8 @@ bool harness_combination(struct harness_formats *out, const struct registry_row 
 bool harness_is_typed(const struct registry_layer *layer);
 /* Whether the layer's reference says that a number may come of a NaN. */
 bool harness_ignores_nan(const struct registry_layer *layer);
+/* Whether numbers between inputs and outputs may be rounded to E4M3. */
+bool harness_rounds_within(const struct registry_layer *layer);
 /* The layer's "strata.reference/2" or "/1"; ENOTFOUND without either. */
 int harness_reference(struct harness_node *n, const void *const *in,
                       const void *const *weight, void *const *out);

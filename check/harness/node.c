@@ -303,11 +303,21 @@ bool harness_is_typed(const struct registry_layer *layer)
     return typed_reference(layer) != NULL;
 }
 
-bool harness_ignores_nan(const struct registry_layer *layer)
+static uint32_t reference_flags(const struct registry_layer *layer)
 {
     const strata_reference_typed *typed = typed_reference(layer);
     const strata_reference *plain = plain_reference(layer);
-    return ((typed ? typed->flags : plain ? plain->flags : 0) & STRATA_NAN_IGNORED) != 0;
+    return typed ? typed->flags : plain ? plain->flags : 0;
+}
+
+bool harness_ignores_nan(const struct registry_layer *layer)
+{
+    return (reference_flags(layer) & STRATA_NAN_IGNORED) != 0;
+}
+
+bool harness_rounds_within(const struct registry_layer *layer)
+{
+    return (reference_flags(layer) & STRATA_E4M3_WITHIN) != 0;
 }
 
 /* Doubles for values of any class; the values themselves where they are doubles. */

@@ -291,7 +291,9 @@ static double bound(const struct trial *k, int32_t dtype, double largest, double
     double factor = k->c->tolerance > 0 ? k->c->tolerance : 1;
     const double root = sqrt(accumulation(k));
     const bool full = dtype == STRATA_FP64;
-    const double relative = fmax((full ? 1e-12 : 1e-5) * root, least_relative[dtype]);
+    const double within = harness_rounds_within(k->node.layer) ? 0x1p-4 : 0;
+    const double relative =
+        fmax(fmax((full ? 1e-12 : 1e-5) * root, least_relative[dtype]), within);
     const bool small = k->c->numbers == NUMBERS_TINY || k->c->numbers == NUMBERS_DENORMAL;
     const double least = small ? 0 : 1e-2;
     return factor * (relative * (largest > least ? largest : least) +

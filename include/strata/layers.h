@@ -676,6 +676,18 @@ typedef struct strata_attention {
     int32_t present; /* give present_k and present_v; always with cache */
 } strata_attention;
 
+/* Attention of E4M3: inputs q, k, v, mask and lengths as Attention's, q, k and v times the
+ * weights scale_q, scale_k and scale_v, also the parts of a packed q. Weights of the
+ * softmax may be rounded to E4M3, in steps of a power of two by their row's largest. Of
+ * `attention` cache, present and scores are 0. To E4M3: y/scale_out, which saturates. */
+typedef struct strata_quantized_attention {
+    strata_attention attention;
+    int32_t to; /* 0 FP32, 1 E4M3 */
+    int32_t reserved;
+} strata_quantized_attention;
+enum { STRATA_QUANTIZED_SCALE_Q, STRATA_QUANTIZED_SCALE_K, STRATA_QUANTIZED_SCALE_V,
+       STRATA_QUANTIZED_SCALE_Y, STRATA_QUANTIZED_ATTENTION_WEIGHTS };
+
 /*
  * RotaryEmbedding: pairs (a, b) of the leading elements of each head turned by the angle
  * position*base^(-2*i/dims) of pair i: (a*cos - b*sin, a*sin + b*cos). Inputs x, positions

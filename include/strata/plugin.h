@@ -488,12 +488,14 @@ typedef struct strata_module {
  * linear FP64 (float and integer values alike); shapes are in the node. */
 #define STRATA_REFERENCE_V1 "strata.reference/1"
 enum {
-    STRATA_NAN_IGNORED = 1 /* a number may come of inputs that hold a NaN, as where a
-                              maximum passes over it */
+    STRATA_NAN_IGNORED = 1, /* a number may come of inputs that hold a NaN, as where a
+                               maximum passes over it */
+    STRATA_E4M3_WITHIN = 2  /* numbers between inputs and outputs may be rounded to E4M3:
+                               outputs may be off by 2^-4 of the largest */
 };
 typedef struct strata_reference {
     uint32_t struct_size;
-    uint32_t flags; /* STRATA_NAN_IGNORED */
+    uint32_t flags; /* of the two above */
     int (*run)(const strata_node *n, const double *const *in, const double *const *weight,
                double *const *out);
 } strata_reference;
@@ -504,7 +506,7 @@ typedef struct strata_reference {
 #define STRATA_REFERENCE_V2 "strata.reference/2"
 typedef struct strata_reference_typed {
     uint32_t struct_size;
-    uint32_t flags; /* STRATA_NAN_IGNORED */
+    uint32_t flags; /* of the two above */
     int (*run)(const strata_node *n, const void *const *in, const void *const *weight,
                void *const *out);
 } strata_reference_typed;

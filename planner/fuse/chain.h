@@ -12,6 +12,7 @@
 struct chain {
     const struct network_layer *from[PLAN_MAX_PORTS]; /* the Dequantize of each input */
     int n_from;
+    int n_plain; /* inputs behind those, which stay as they are */
     /* The layer, a Scale, perhaps a Quantize and a Dequantize before a sum, an
      * Activation, a Quantize. */
     int nodes[7];
@@ -27,6 +28,10 @@ enum { QUANTIZE_SCALE, QUANTIZE_ZERO };
 
 /* NULL, or why no layer of this type becomes one of integers. */
 const char *chain_refuse(const struct network_layer *layer);
+
+/* How many of a layer's inputs are dequantised, the others staying as they are: masks and
+ * lengths of an Attention. */
+int chain_inputs(const struct network_layer *layer);
 
 /* Whether a layer computes where it becomes one of integers: a Scale and an Activation
  * may follow. */

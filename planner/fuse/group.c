@@ -382,7 +382,7 @@ static int make(struct planner_group **out, const struct made_layer *made, int m
                                     .out = &g->made.output,
                                     .n_in = g->made.layer.n_inputs,
                                     .n_out = 1,
-                                    .n_ports = g->made.layer.n_inputs,
+                                    .n_ports = g->made.layer.n_ports,
                                     .before = -1,
                                     .residual = -1,
                                     .next = -1,
@@ -434,5 +434,7 @@ void made_layer_settle(struct made_layer *m)
     m->layer.weights = m->weights;
     m->layer.inputs = m->inputs;
     m->layer.outputs = &m->output;
-    m->layer.n_ports = m->layer.n_inputs;
+    m->layer.ports = m->ported ? m->ports : NULL;
+    m->layer.n_ports =
+        m->ported ? m->ports[m->layer.n_inputs - 1] + 1 : m->layer.n_inputs;
 }

@@ -11,6 +11,8 @@
 
 enum { WEIGHT, BIAS };  /* of layers that multiply */
 enum { FACTOR, SHIFT }; /* of core::Scale */
+/* Inputs of core::Attention, and of core::QuantizedAttention. */
+enum { VALUES = 2, PAST_K = 4, PAST_V = 5, LENGTHS = 6, QUANTIZED_LENGTHS = 4 };
 
 /* Of a Quantize or Dequantize; 0 where it has none. */
 static float value_of(const struct network_layer *q, size_t w)
@@ -330,6 +332,41 @@ const char *chain_round(struct made_layer *m, const struct planner *planner,
     return NULL;
 }
 
+/* Inputs of q, k and v in ports of their own, or packed in one; then what stays. */
+static const char *make_attention(struct made_layer *m, const struct planner *planner,
+                                  const struct network_layer *layer,
+                                  const struct chain *c)
+{
+    const strata_attention *p = layer->params;
+    struct network_weight *w = m->weights;
+    m->layer.type = planner->network->quantized_attention;
+    if (!m->layer.type)
+        return "there is no QuantizedAttention here";
+    if (!reads_e4m3(planner, c) || p->cache || p->present ||
+        p->scores != STRATA_SCORES_NONE)
+        return "it is of e4m3 alone, and gives neither scores nor keys";
+    for (int i = 0; i < m->layer.n_inputs; i++) {
+        const int port = network_port(layer, i);
+        if (i < c->n_from ? port != i : port == PAST_K || port == PAST_V)
+            return "it has keys of a past, or lacks some";
+        m->ports[i] = port == LENGTHS ? QUANTIZED_LENGTHS : port;
+    }
+    m->ported = layer->ports != NULL;
+    m->params.quantized_attention = (strata_quantized_attention){.attention = *p};
+    for (int i = 0; i < c->n_from; i++)
+        if (!(value_of(c->from[i], QUANTIZE_SCALE) > 0))
+            return "a scale is not above 0";
+    for (int i = 0; i <= VALUES; i++) {
+        const struct network_layer *from = c->from[i < c->n_from ? i : 0];
+        w[STRATA_QUANTIZED_SCALE_Q + i] = flat(&from->weights[QUANTIZE_SCALE]);
+    }
+    if (c->to) {
+        m->params.quantized_attention.to = 1;
+        w[STRATA_QUANTIZED_SCALE_Y] = flat(&c->to->weights[QUANTIZE_SCALE]);
+    }
+    return NULL;
+}
+
 static const struct rule {
     const char *type;
     bool computes; /* an Activation may follow */
@@ -343,6 +380,7 @@ static const struct rule {
     {"core::FullyConnected@1", true, false, true, make_fully_connected},
     {"core::MatrixMultiply@1", true, false, true, make_product},
     {"core::ElementWise@1", true, false, false, make_sum},
+    {"core::Attention@1", false, false, true, make_attention},
     {"core::Concatenation@1", false, false, true, make_mover},
     {"core::Identity@1", false, false, true, make_mover},
     {"core::Padding@1", false, false, false, make_padding},
@@ -363,6 +401,16 @@ static const struct rule *rule_of(const struct network_layer *layer)
 const char *chain_refuse(const struct network_layer *layer)
 {
     return rule_of(layer) ? NULL : "it computes in floats";
+}
+
+int chain_inputs(const struct network_layer *layer)
+{
+    int n = 0;
+    if (strcmp(layer->type->full_name, "core::Attention@1") != 0)
+        return layer->n_inputs;
+    while (n < layer->n_inputs && network_port(layer, n) <= VALUES)
+        n++;
+    return n;
 }
 
 bool chain_adds(const struct network_layer *layer)

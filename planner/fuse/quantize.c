@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Layers between a Dequantize and a Quantize as one that computes in 8 bits. A layer all
- * of whose inputs a Dequantize makes, and whose weight is INT8 (E4M3 where they are),
- * begins a group that reads the integers instead; a Scale of channels after it goes into
- * its factors and bias, an Activation and a Quantize into its pass. A layer that only
- * moves or picks elements takes the integers as they are, where what goes in and what
- * comes out have the same scale. Whether a group runs is the plan's choice; a Dequantize
- * all of whose readers do without it then makes nothing.
+ * of whose inputs a Dequantize makes (but for masks and the like), and whose weight is
+ * INT8 (E4M3 where they are), begins a group that reads the integers instead; a Scale of
+ * channels after it goes into its factors and bias, an Activation and a Quantize into its
+ * pass. A layer that only moves or picks elements takes the integers as they are, where
+ * what goes in and what comes out have the same scale. Whether a group runs is the plan's
+ * choice; a Dequantize all of whose readers do without it then makes nothing.
  */
 #include "planner/fuse/chain.h"
 
@@ -68,11 +68,14 @@ static const char *find_inputs(struct chain *c, const struct planner *planner, i
 {
     const strata_network *net = planner->network;
     const struct planner_node *n = &planner->nodes[node];
+    const int dequantised = chain_inputs(n->layer);
     const char *why = NULL;
-    if (n->n_in < 1 || n->n_out != 1 || n->rewritten || n->layer->ports ||
+    c->n_plain = n->n_in - dequantised;
+    if (n->n_in < 1 || n->n_out != 1 || n->rewritten ||
+        (n->layer->ports && c->n_plain == 0) ||
         2 * n->n_in + (n->residual >= 0) > PLAN_MAX_PORTS)
         return "it has too many inputs";
-    for (int i = 0; i < n->n_in && !why; i++) {
+    for (int i = 0; i < dequantised && !why; i++) {
         const int producer = net->tensors[n->in[i]].producer;
         if (producer < 0 || !is_type(&net->layers[producer], "core::Dequantize@1"))
             return "not all that it reads is dequantised";
@@ -213,13 +216,16 @@ static const char *make_chain(struct made_layer *m, const struct chain *c,
                               const struct planner *planner)
 {
     const struct network_layer *layer = planner->nodes[c->nodes[0]].layer;
-    *m = (struct made_layer){.layer = {.name = layer->name,
-                                       .place = layer->place,
-                                       .n_inputs = c->n_from + (c->addend != NULL),
-                                       .n_outputs = 1},
-                             .kind = MADE_QUANTIZED};
+    *m = (struct made_layer){
+        .layer = {.name = layer->name,
+                  .place = layer->place,
+                  .n_inputs = c->n_from + c->n_plain + (c->addend != NULL),
+                  .n_outputs = 1},
+        .kind = MADE_QUANTIZED};
     for (int i = 0; i < c->n_from; i++)
         m->inputs[i] = c->from[i]->inputs[0];
+    for (int i = c->n_from; i < c->n_from + c->n_plain; i++)
+        m->inputs[i] = planner->nodes[c->nodes[0]].in[i];
     if (c->addend)
         m->inputs[c->n_from] = c->addend->inputs[0];
     m->output = planner->nodes[c->nodes[c->n - 1]].layer->outputs[0];
@@ -400,6 +406,16 @@ static bool is_joined(const struct planner *planner, int node)
     return false;
 }
 
+/* Whether a node's group reads what a Dequantize makes itself, as an Attention its mask.
+ */
+static bool reads_too(const struct planner_node *n, int tensor)
+{
+    bool any = false;
+    for (int k = 0; n->group && k < n->group->node.n_in; k++)
+        any |= n->group->node.in[k] == tensor;
+    return any;
+}
+
 /* Whether each reader of a Dequantize may be a group that reads its integers. */
 static bool has_instead(const struct planner *planner, int tensor)
 {
@@ -409,7 +425,8 @@ static bool has_instead(const struct planner *planner, int tensor)
         bool reads = false;
         for (int k = 0; k < n->n_in; k++)
             reads |= n->in[k] == tensor;
-        all = !reads || (n->group && n->group->instead) || is_joined(planner, (int)i);
+        all = !reads || (n->group && n->group->instead && !reads_too(n, tensor)) ||
+              is_joined(planner, (int)i);
     }
     return all;
 }
@@ -419,7 +436,8 @@ int planner_make_quantized(struct planner *planner, strata_error *err)
     const strata_network *net = planner->network;
     int status = STRATA_OK, *reader;
     if (!net->quantized_convolution && !net->quantized_deconvolution &&
-        !net->quantized_product && !net->quantized_sum && !net->quantized_pooling)
+        !net->quantized_product && !net->quantized_sum && !net->quantized_pooling &&
+        !net->quantized_attention)
         return STRATA_OK; /* nothing is dequantised */
     if (!(reader = malloc(net->n_tensors * sizeof *reader)))
         return error_no_memory(err, net->n_tensors * sizeof *reader, "the groups");

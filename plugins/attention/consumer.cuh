@@ -86,7 +86,7 @@ struct hopper_consumer {
                 memory.masks + (group * 4 + threadIdx.x % 128 / 32) * C::Keys * 4;
             if (masks_rows())
                 mask.share(shared);
-            finish_odd(s, job, part, rows, first_row(), column,
+            finish_odd(s, job, part, rows, job.scale, first_row(), column,
                        masks_rows() ? shared : 0);
         }
         softmax_tile<C, Masked && !C::Odd>(s, rows, shrink, C::Odd ? 1 : job.scale,

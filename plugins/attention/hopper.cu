@@ -5,8 +5,7 @@
  * for short ones with all of them at once.
  */
 #include "plugins/attention/consumer.cuh"
-
-#include "plugins/common/product/tensor_map.cuh"
+#include "plugins/attention/launch.cuh"
 
 template <class C>
 static __global__ void __launch_bounds__(C::Threads, C::Blocks)
@@ -45,14 +44,6 @@ static __global__ void __launch_bounds__(C::Threads, C::Blocks)
 /* ---- launching ------------------------------------------------------------------------
  */
 
-struct hopper_launch {
-    const void *kernel;
-    int32_t dim, rows, keys, threads;
-    int32_t fixed, stage; /* bytes: without tiles, of one pair of K and V */
-    int32_t stages;       /* 0: as many as there are tiles */
-    bool odd;
-};
-
 template <class C>
 static const hopper_launch launch_of = {
     .kernel = (const void *)hopper_kernel<C>,
@@ -66,32 +57,6 @@ static const hopper_launch launch_of = {
     .odd = C::Odd,
 };
 
-/* Boxes of box_rows x PANEL of a tensor's heads. */
-static bool map_heads(CUtensorMap *map, const void *data, const attention_view *v,
-                      int32_t dtype, int64_t dim, int64_t rows, int64_t heads,
-                      int64_t batch, int32_t box_rows)
-{
-    const int64_t bytes =
-        ((batch - 1) * v->batch + (heads - 1) * v->head + (rows - 1) * v->row + dim) * 2;
-    const uint64_t dims[4] = {(uint64_t)dim, (uint64_t)rows, (uint64_t)heads,
-                              (uint64_t)batch};
-    const int64_t strides[3] = {v->row, v->head, v->batch};
-    const uint32_t box[4] = {PANEL, (uint32_t)box_rows, 1, 1};
-    return tensor_map_boxes(map, data, dtype, 4, dims, strides, box, bytes);
-}
-
-#ifndef L2_KEPT
-#define L2_KEPT (16 << 20) /* bytes of K and V that stay in L2 while heads share them */
-#endif
-
-static uint32_t section_of(const struct attention_plan *p, int64_t heads)
-{
-    const int64_t bytes = p->keys * (p->dim + p->v_dim) * 2;
-    const int64_t kv = bytes > 0 ? L2_KEPT / bytes : heads;
-    const int64_t section = (kv < 1 ? 1 : kv) * p->group;
-    return (uint32_t)(section < heads ? section : heads);
-}
-
 static cudaError_t attention_hopper_as(const hopper_launch *l, const attention_job *a,
                                        uint32_t *counters, cudaStream_t stream)
 {
@@ -99,52 +64,15 @@ static cudaError_t attention_hopper_as(const hopper_launch *l, const attention_j
     const bool present = a->present_k != NULL;
     const void *k = present ? a->present_k : a->k, *v = present ? a->present_v : a->v;
     hopper_job job;
-    job.plan = p;
-    job.counters = counters;
-    job.lengths = a->lengths;
-    job.mask = a->mask;
-    job.y = a->y;
-    job.tiles = (uint32_t)((p.length + l->rows - 1) / l->rows);
-    job.heads = (uint32_t)(p.batch * p.heads);
-    job.section = section_of(&p, job.heads);
-    job.left = p.window_left >= 0 && p.window_left < HOPPER_FAR ? (int32_t)p.window_left
-                                                                : 2 * HOPPER_FAR;
-    job.right = p.window_right >= 0 && p.window_right < HOPPER_FAR
-                    ? (int32_t)p.window_right
-                    : 2 * HOPPER_FAR - 2;
-    if (p.causal)
-        job.right = 0;
-    job.scale = (float)(l->odd ? p.scale : p.scale * 1.4426950408889634);
+    fill_job(&job, a, l, counters);
     if (!map_heads(&job.q, a->q, &p.q, p.q.dtype, p.dim, p.length, p.heads, p.batch,
-                   l->rows) ||
+                   l->rows, PANEL) ||
         !map_heads(&job.k, k, present ? &p.present_k : &p.k, p.q.dtype, p.dim, p.keys,
-                   p.kv_heads, p.batch, l->keys) ||
+                   p.kv_heads, p.batch, l->keys, PANEL) ||
         !map_heads(&job.v, v, present ? &p.present_v : &p.v, p.q.dtype, p.v_dim, p.keys,
-                   p.kv_heads, p.batch, l->keys))
+                   p.kv_heads, p.batch, l->keys, PANEL))
         return cudaErrorNotSupported;
-    const int64_t tiles = (p.keys + l->keys - 1) / l->keys;
-    const int64_t bytes = l->fixed + (l->stages ? l->stages : tiles) * l->stage;
-    cudaError_t e = shared_allow(l->kernel, (size_t)bytes);
-    int device = 0, units = 0;
-    if (e == cudaSuccess)
-        e = cudaGetDevice(&device);
-    if (e == cudaSuccess)
-        e = cudaDeviceGetAttribute(&units, cudaDevAttrMultiProcessorCount, device);
-    if (e != cudaSuccess)
-        return e;
-    const uint32_t parts = job.tiles * job.heads;
-    cudaLaunchAttribute overlap = {};
-    overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    overlap.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(l->stages && parts > (uint32_t)units ? (uint32_t)units : parts);
-    config.blockDim = dim3(l->threads);
-    config.dynamicSmemBytes = (size_t)bytes;
-    config.stream = stream;
-    config.attrs = &overlap;
-    config.numAttrs = 1;
-    void *arguments[] = {&job};
-    return cudaLaunchKernelExC(&config, l->kernel, arguments);
+    return launch_job(l, &job, stream);
 }
 
 /* ---- the choice -----------------------------------------------------------------------

@@ -38,6 +38,7 @@ struct hopper_tile {
     static const int MaskBytes =
         Odd ? Groups * 4 * Keys * 4 : 0; /* 4: warps, of a float */
     static const int KBytes = Panels * Keys * PANEL_ROW, StageBytes = 2 * KBytes;
+    static const bool Across = false; /* a tile of V has keys along its rows */
     static const int Fixed = 2048 + MaskBytes + QStages * QBytes; /* bytes without K, V */
     static const int Producer = Groups == 3 ? 32 : 24; /* registers, also below */
     static const int Consumer = Groups == 3 ? 160 : 240;
@@ -49,6 +50,12 @@ struct hopper_tile {
     static_assert(!Odd || Keys == 128, "a lane loads 4 elements of a mask");
     static_assert(!Ring || Fixed + Stages * StageBytes <= MOST_BYTES, "tiles fit");
     static_assert(Stages * 6 * 8 <= 512, "barriers fit");
+
+    /* Of a tile of K (value 0) or V (value 1). */
+    static __device__ inline uint32_t tile_bytes(int)
+    {
+        return KBytes;
+    }
 };
 
 struct hopper_job {
@@ -239,8 +246,10 @@ struct hopper_producer {
         const int32_t head = part.head / (int32_t)job.plan.group;
         if (C::Ring)
             barrier_wait(memory.empty(value, stage.at), stage.parity ^ 1);
-        barrier_expect(barrier, C::KBytes);
-        for (int p = 0; p < C::Panels; p++)
+        barrier_expect(barrier, C::tile_bytes(value));
+        if (C::Across && value)
+            copy_box(to, &job.v, barrier, tile * C::Keys, 0, head, part.batch);
+        for (int p = 0; p < C::Panels && !(C::Across && value); p++)
             copy_box(to + p * C::Keys * PANEL_ROW, value ? &job.v : &job.k, barrier,
                      p * PANEL, tile * C::Keys, head, part.batch);
         stage.advance();

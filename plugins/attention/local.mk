@@ -29,6 +29,7 @@ EXTRA_DIST += \
 	plugins/attention/decode.cuh \
 	plugins/attention/hopper.cuh \
 	plugins/attention/job.cuh \
+	plugins/attention/launch.cuh \
 	plugins/attention/scores.cuh
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/attention-cuda.la

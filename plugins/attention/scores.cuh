@@ -57,6 +57,19 @@ static __device__ inline void find_largest(const float (&s)[C::Keys / 8][4],
     }
 }
 
+/* No row sees keys without its bounds. column: of the thread's first score. */
+template <int N>
+static __device__ inline void close_unseen(float (&s)[N][4], const hopper_rows &rows,
+                                           int32_t column)
+{
+#pragma unroll
+    for (int j = 0; j < N; j++)
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            if ((uint32_t)(column + j * 8 + e % 2 - rows.low[e / 2]) >= rows.span[e / 2])
+                s[j][e] = -INFINITY;
+}
+
 /* Scores to exponentials, in place; `shrink`: what earlier sums are to be multiplied by.
  * column: of the thread's first score. */
 template <class C, bool Masked>
@@ -65,15 +78,8 @@ static __device__ inline void softmax_tile(float (&s)[C::Keys / 8][4], hopper_ro
                                            int32_t column)
 {
     const int N = C::Keys / 8;
-    if (Masked) {
-#pragma unroll
-        for (int j = 0; j < N; j++)
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                if ((uint32_t)(column + j * 8 + e % 2 - rows.low[e / 2]) >=
-                    rows.span[e / 2])
-                    s[j][e] = -INFINITY;
-    }
+    if (Masked)
+        close_unseen(s, rows, column);
     find_largest<C>(s, rows, shrink, scale);
 #pragma unroll
     for (int r = 0; r < 2; r++) {
@@ -193,21 +199,22 @@ struct mask_row {
     }
 };
 
-/* Odd scores of a tile: to units of exp2, within the rows' bounds. row, column: of the
- * thread's first score; shared: the tile's mask_row, or 0. */
+/* Odd scores of a tile, times `scale`: to units of exp2, within the rows' bounds. row,
+ * column: of the thread's first score; shared: the tile's mask_row, or 0. */
 template <int N>
 static __device__ inline void finish_odd(float (&s)[N][4], const hopper_job &job,
                                          const hopper_part &part, const hopper_rows &rows,
-                                         int32_t row, int32_t column, uint32_t shared)
+                                         float scale, int32_t row, int32_t column,
+                                         uint32_t shared)
 {
     const struct attention_mask &m = job.plan.mask;
-    const float cap = (float)job.plan.softcap, twice = 2 * LOG2_E * job.scale / cap;
+    const float cap = (float)job.plan.softcap, twice = 2 * LOG2_E * scale / cap;
     const int32_t size = mask_bytes(m);
     const int32_t open = job.mask ? (int32_t)min(m.keys, (int64_t)part.keys) : part.keys;
     const uint8_t *at =
         (const uint8_t *)job.mask +
         (part.batch * m.batch + part.head * m.head + row * m.row + column * m.key) * size;
-    const float by = (cap > 0 ? cap : job.scale) * LOG2_E;
+    const float by = (cap > 0 ? cap : scale) * LOG2_E;
     if (cap > 0) { /* tanh(x) is 1 - 2/(e^2x + 1) */
 #pragma unroll
         for (int j = 0; j < N; j++)

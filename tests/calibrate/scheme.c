@@ -146,6 +146,41 @@ Test(scheme, products_of_matrices_alone_become_e4m3)
     close_bench(&b);
 }
 
+#define ATTENDS(more)                                                                    \
+    "[network]\nformat = 1\noutputs = out\n[input x]\nshape = 1 x 7 x 27\n"              \
+    "[weights w]\nrandom = 5\n[layer qkv]\ntype = MatrixMultiply\nunits = 36\nb = w\n"   \
+    "[layer att]\ntype = Attention\nheads = 3\n" more                                    \
+    "[layer out]\ntype = MatrixMultiply\nunits = 4\ninputs = att\nb = w\n"
+
+Test(scheme, what_an_attention_reads_becomes_e4m3)
+{
+    static const struct {
+        const char *text;
+        const struct quant_type *type;
+        bool keep, takes;
+    } cases[] = {{ATTENDS(""), &quant_e4m3, false, true},
+                 {ATTENDS(""), &quant_e4m3, true, false},
+                 {ATTENDS(""), &quant_int8, false, false},
+                 {ATTENDS("present = yes\n"), &quant_e4m3, false, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct bench b;
+        struct scheme s;
+        strata_error err = {0};
+        memset(&b, 0, sizeof b);
+        open_text(&b, cases[i].text, NULL);
+        bool *keep = calloc(b.net->n_layers, sizeof *keep);
+        const struct network_layer *att = layer(b.net, "att");
+        keep[att - b.net->layers] = cases[i].keep;
+        ok(scheme_make(&s, b.net, cases[i].type, keep, NULL, &err), &err);
+        cr_expect_eq(s.reads[att - b.net->layers], cases[i].takes, "%zu", i);
+        cr_expect_eq(s.tensors[tensor(b.net, "qkv")], cases[i].takes, "%zu", i);
+        cr_expect(s.tensors[tensor(b.net, "att")], "%zu", i);
+        scheme_free(&s);
+        free(keep);
+        close_bench(&b);
+    }
+}
+
 /* ---- weights ---------------------------------------------------------------------- */
 
 /* Channel of an element by the definition of each layer. */

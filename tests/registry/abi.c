@@ -219,6 +219,9 @@ static const struct place places[] = {
     S(strata_quantized_pooling) F(strata_quantized_pooling, pooling)
     F(strata_quantized_pooling, quantized)
 
+    S(strata_quantized_attention) F(strata_quantized_attention, attention)
+    F(strata_quantized_attention, to) F(strata_quantized_attention, reserved)
+
     S(strata_expand) F(strata_expand, shape) F(strata_expand, repeats)
 
     S(strata_triangle) F(strata_triangle, upper) F(strata_triangle, reserved)

@@ -27,6 +27,8 @@ TestSuite(fold, .init = open_files, .fini = scratch_remove, .timeout = 600);
     "scale = w:" scale "\n"
 #define PRODUCT(name, from, type)                                                        \
     "[layer " name "]\ntype = MatrixMultiply\ninputs = " from "\nweights = w:" type "\n"
+#define ATTENTION(name, from, more)                                                      \
+    "[layer " name "]\ntype = Attention\ninputs = " from "\n" more
 #define CONV(name, from, more)                                                           \
     "[layer " name "]\ntype = Convolution\ninputs = " from "\nfilters = 16\n"            \
     "kernel = 3x3\npad = 1\nweights = w:conv\n" more
@@ -197,6 +199,27 @@ static const struct fold_case {
          PRODUCT("m", "dq", "matrix") Q4("r", "m", "b") DQ("y", "r", "b"),
      {"q", "dq", "m", "r", "y"},
      16},
+    /* Small ones: on the host floats are quicker. */
+    {"attention of e4m3",
+     HEAD("2 x 2 x 2 x 8", "y") Q4("q", "x", "a") DQ("dq", "q", "a") ATTENTION(
+         "m", "dq, dq, dq", "causal = yes\n") Q4("r", "m", "b") DQ("y", "r", "b"),
+     {"q", "m + r", "y"},
+     16},
+    {"attention of e4m3 to floats, packed",
+     HEAD("2 x 2 x 48", "y") Q4("q", "x", "a") DQ("dq", "q", "a")
+         ATTENTION("y", "dq", "heads = 2\n"),
+     {"q", "y"},
+     16},
+    {"attention of e4m3 with a mask in floats",
+     HEAD("2 x 2 x 2 x 2", "y") Q4("q", "x", "a") DQ("dq", "q", "a")
+         ATTENTION("y", "dq, dq, dq, x", ""),
+     {"q", "y"},
+     16},
+    {"attention of integers stays in floats",
+     HEAD("2 x 2 x 2 x 8", "y") Q("q", "x", "a") DQ("dq", "q", "a")
+         ATTENTION("y", "dq, dq, dq", ""),
+     {"q", "dq", "y"},
+     1},
     {"what moves elements moves e4m3",
      HEAD("2 x 16 x 8 x 8", "y") Q4("q", "x", "a")
          DQ("dq", "q", "a") "[layer s]\ntype = Shuffle\nfirst = 0, 2, 3, 1\n" Q4(
