@@ -49,7 +49,7 @@ struct build_options {
     bool deterministic;   /* only impls whose runs agree bit for bit */
     bool nan;             /* only impls that never make a number of a NaN */
     uint64_t workspace;   /* bytes an impl may ask for; 0: no limit */
-    int math; /* STRATA_MATH_*: what this or the handle allows */
+    int math;             /* STRATA_MATH_*: what this or the handle allows */
     struct cost_options costs;
 };
 

@@ -291,6 +291,12 @@ int planner_add_group(struct planner *planner, int node, const struct made_layer
 /* The same where there is a group already, with fewer members. */
 int planner_add_longer(struct planner *planner, int node, const struct made_layer *made,
                        int members, const char *how, strata_error *err);
+/* Whether a layer runs on the planner's device; type: NULL where no module has it. */
+bool planner_has_impl(const struct planner *planner, const struct registry_layer *type);
+/* The last node that reads each tensor, 0 where none does; the caller's to free. NULL: no
+ * memory, and what is said in err. */
+int *planner_find_readers(const struct planner *planner, const char *what,
+                          strata_error *err);
 /* Let its pointers lead into it again: after a copy. */
 void made_layer_settle(struct made_layer *m);
 /* fuse/quantize.c: layers between a Dequantize and a Quantize. Before all others, which

@@ -347,28 +347,6 @@ static bool expect_numbers(struct trial *k)
 
 /* ---- shapes of a case ---------------------------------------------------------- */
 
-/* Elements that a tensor of a test may have; a layer may ask for more by attribute. With
- * odd numbers the reference runs many times. */
-#define MOST_ELEMENTS (1 << 22)
-#define MOST_ODD_ELEMENTS (1 << 19)
-
-static bool moderate(const struct trial *k)
-{
-    const struct harness_node *n = &k->node;
-    const bool odd =
-        k->c->numbers != NUMBERS_PLAIN && k->c->numbers != NUMBERS_WHOLE_RANGE;
-    const int64_t most = odd               ? MOST_ODD_ELEMENTS
-                         : k->target->most ? k->target->most
-                                           : MOST_ELEMENTS;
-    for (int i = 0; i < n->node.n_out; i++)
-        if (n->out[i].count > most)
-            return false;
-    for (int i = 0; i < n->node.n_weights; i++)
-        if (n->weight[i].rank > 0 && n->weight[i].count > most)
-            return false;
-    return true;
-}
-
 static void check_refusal(struct trial *k)
 {
     k->result.refused++;
@@ -401,7 +379,7 @@ static void check_shape(struct trial *k, const struct harness_shape *in, int n_i
         check_refusal(k);
     else if (k->c->refused && !k->as)
         trial_problem(k, "run-failed", "accepted although it should be refused");
-    else if (!moderate(k))
+    else if (!trial_is_moderate(k))
         k->result.refused++;
     else if (!trial_make_values(k))
         trial_problem(k, "run-failed", "out of memory");

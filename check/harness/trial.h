@@ -56,7 +56,10 @@ void trial_shapes(const struct trial *t, char *text, size_t size);
 void trial_attrs(char *out, size_t size, const char *text, const struct harness_shape *in,
                  int n_in);
 
-/* trial_values.c: draw v's inputs and weights, make room for the rest; false: no memory.
+/* trial_values.c */
+/* Whether a test may take tensors of so many elements. */
+bool trial_is_moderate(const struct trial *t);
+/* Draw v's inputs and weights, make room for the rest; false: no memory.
  * The same numbers for the same seed, attributes and shapes. */
 bool trial_make_values(struct trial *t);
 void trial_free_values(struct trial_values *v);

@@ -67,8 +67,8 @@ static void report_line(struct trial *t, const char *rule, const char *text)
     trial_formats(t, formats, sizeof formats);
     trial_shapes(t, shapes, sizeof shapes);
     snprintf(line, sizeof line, "%s {%s} impl %s%s, %s, input %s, %s, seed %llu: %s: %s",
-             t->c->layer, t->attrs, t->impl ? t->impl->impl.name : "-",
-             mode, formats, shapes, t->variant ? t->variant : "shape", (unsigned long long)t->seed, rule,
+             t->c->layer, t->attrs, t->impl ? t->impl->impl.name : "-", mode, formats,
+             shapes, t->variant ? t->variant : "shape", (unsigned long long)t->seed, rule,
              text);
     t->report(line);
 }

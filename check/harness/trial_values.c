@@ -12,6 +12,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- how many ------------------------------------------------------------------ */
+
+/* Elements that a tensor of a test may have; a layer may ask for more by attribute. With
+ * odd numbers the reference runs many times. */
+#define MOST_ELEMENTS (1 << 22)
+#define MOST_ODD_ELEMENTS (1 << 19)
+
+bool trial_is_moderate(const struct trial *k)
+{
+    const struct harness_node *n = &k->node;
+    const bool odd =
+        k->c->numbers != NUMBERS_PLAIN && k->c->numbers != NUMBERS_WHOLE_RANGE;
+    const int64_t most = odd               ? MOST_ODD_ELEMENTS
+                         : k->target->most ? k->target->most
+                                           : MOST_ELEMENTS;
+    for (int i = 0; i < n->node.n_out; i++)
+        if (n->out[i].count > most)
+            return false;
+    for (int i = 0; i < n->node.n_weights; i++)
+        if (n->weight[i].rank > 0 && n->weight[i].count > most)
+            return false;
+    return true;
+}
+
 /* ---- values -------------------------------------------------------------------- */
 
 /* On a grid that is exact in BF16, as in every wider float. */
@@ -274,8 +298,7 @@ static double accumulation(const struct trial *k)
  * sqrt(n). Nothing, where all factors are kept. */
 static double cut_error(const struct trial *k, int32_t dtype, double sum, double root)
 {
-    const bool fine =
-        k->c->numbers == NUMBERS_FINE || k->c->numbers == NUMBERS_DENORMAL;
+    const bool fine = k->c->numbers == NUMBERS_FINE || k->c->numbers == NUMBERS_DENORMAL;
     if (!fine || dtype != STRATA_FP32 || math_of(&k->node.node) != STRATA_MATH_TF32)
         return 0;
     return 0x1p-9 * (sum + (k->c->numbers == NUMBERS_FINE ? 2 * root : 0));

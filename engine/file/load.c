@@ -79,12 +79,12 @@ static int take_device(struct engine_stored *s, const strata_handle *handle,
     int status = read_device(&d, &s->file, err);
     if (status != STRATA_OK)
         return status;
-    status = math_from_name(d.math, &s->math)
-                 ? check_device(&d, &handle->properties, err)
-                 : error_set(err, STRATA_EPARSE,
-                             "section '" SECTION_DEVICE
-                             "': math '%s' is none of " MATH_MODES,
-                             d.math);
+    status =
+        math_from_name(d.math, &s->math)
+            ? check_device(&d, &handle->properties, err)
+            : error_set(err, STRATA_EPARSE,
+                        "section '" SECTION_DEVICE "': math '%s' is none of " MATH_MODES,
+                        d.math);
     json_decref(d.json);
     return status;
 }

@@ -390,6 +390,24 @@ static int make(struct planner_group **out, const struct made_layer *made, int m
     return STRATA_OK;
 }
 
+bool planner_has_impl(const struct planner *planner, const struct registry_layer *type)
+{
+    for (size_t i = 0; type && i < type->n_impls; i++)
+        if (type->impls[i].impl.device == planner->device.properties.kind)
+            return true;
+    return false;
+}
+
+int *planner_find_readers(const struct planner *planner, const char *what,
+                          strata_error *err)
+{
+    int *reader = zalloc(planner->network->n_tensors, sizeof *reader, what, err);
+    for (size_t i = 0; reader && i < planner->n_nodes; i++)
+        for (int k = 0; k < planner->nodes[i].n_in; k++)
+            reader[planner->nodes[i].in[k]] = (int)i;
+    return reader;
+}
+
 int planner_add_group(struct planner *planner, int node, const struct made_layer *made,
                       int members, const char *how, strata_error *err)
 {

@@ -345,27 +345,15 @@ static int add_groups(struct planner *planner, const struct chain *c, strata_err
     return status;
 }
 
-static bool has_impl(const struct planner *planner)
-{
-    const struct registry_layer *type = planner->network->perceptron;
-    for (size_t i = 0; type && i < type->n_impls; i++)
-        if (type->impls[i].impl.device == planner->device.properties.kind)
-            return true;
-    return false;
-}
-
 int planner_make_perceptrons(struct planner *planner, strata_error *err)
 {
     const strata_network *net = planner->network;
     int status = STRATA_OK;
-    if (!has_impl(planner))
+    if (!planner_has_impl(planner, net->perceptron))
         return STRATA_OK;
-    int *reader = zalloc(net->n_tensors, sizeof *reader, "the perceptrons", err);
+    int *reader = planner_find_readers(planner, "the perceptrons", err);
     if (!reader)
         return STRATA_ENOMEM;
-    for (size_t i = 0; i < planner->n_nodes; i++)
-        for (int k = 0; k < planner->nodes[i].n_in; k++)
-            reader[planner->nodes[i].in[k]] = (int)i;
     for (size_t i = 0; i < planner->n_nodes && status == STRATA_OK; i++) {
         struct chain c;
         if (planner->nodes[i].layer->n_inputs > 0 &&

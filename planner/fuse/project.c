@@ -196,27 +196,15 @@ static int add_groups(struct planner *planner, int before, int product, int behi
     return status;
 }
 
-static bool has_impl(const struct planner *planner)
-{
-    const struct registry_layer *type = planner->network->projection;
-    for (size_t i = 0; type && i < type->n_impls; i++)
-        if (type->impls[i].impl.device == planner->device.properties.kind)
-            return true;
-    return false;
-}
-
 int planner_make_projections(struct planner *planner, strata_error *err)
 {
     const strata_network *net = planner->network;
     int status = STRATA_OK;
-    if (!has_impl(planner))
+    if (!planner_has_impl(planner, net->projection))
         return STRATA_OK;
-    int *reader = zalloc(net->n_tensors, sizeof *reader, "the projections", err);
+    int *reader = planner_find_readers(planner, "the projections", err);
     if (!reader)
         return STRATA_ENOMEM;
-    for (size_t i = 0; i < planner->n_nodes; i++)
-        for (int k = 0; k < planner->nodes[i].n_in; k++)
-            reader[planner->nodes[i].in[k]] = (int)i;
     for (size_t i = 0; i < planner->n_nodes && status == STRATA_OK; i++) {
         const int node = (int)i;
         if (!is_product(planner, node))

@@ -5,8 +5,8 @@
 #ifndef PLUGINS_MATRIX_MULTIPLY_HOPPER_CUH
 #define PLUGINS_MATRIX_MULTIPLY_HOPPER_CUH
 
-/* Rows x columns of a tile; deep: more pieces of K at a time; half: of a multiprocessor's memory, where another one's fits
- * beside it. */
+/* Rows x columns of a tile; deep: more pieces of K at a time; half: of a multiprocessor's
+ * memory, where another one's fits beside it. */
 #define HOPPER_EACH(_)                                                                   \
     _(128x128_pair)                                                                      \
     _(128x256_pair)                                                                      \

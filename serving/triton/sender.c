@@ -2,7 +2,8 @@
  *
  * Answers of a batch, sent by several threads: the server takes some 30 us to send one,
  * and the last of eight would wait for the seven before it. The threads are the
- * backend's, sleep meanwhile, and help whoever sends; without them the caller sends alone.
+ * backend's, sleep meanwhile, and help whoever sends; without them the caller sends
+ * alone.
  */
 #include <stdatomic.h>
 #include <stdlib.h>

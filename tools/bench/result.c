@@ -232,8 +232,9 @@ static char *note_few(const struct bench_result *r)
 
 static char *note_load(const struct bench_result *r)
 {
-    return bench_alone(r) ? NULL
-                    : text_print("latency is that under load: runs wait for each other");
+    return bench_alone(r)
+               ? NULL
+               : text_print("latency is that under load: runs wait for each other");
 }
 
 /* Where others want the processors too, or the threads of the runs are too many. */

@@ -108,8 +108,7 @@ int deploy_key(char out[65], const struct tool_session *s, strata_error *err)
 {
     struct key k = {.err = err};
     uint8_t digest[SHA256_DIGEST_SIZE];
-    const int math =
-        math_join(s->network->build.math, strata_get_math_mode(s->handle));
+    const int math = math_join(s->network->build.math, strata_get_math_mode(s->handle));
     sha256_init(&k.hash);
     add_text(&k, "strata-key 1");
     add_text(&k, strata_version());

@@ -26,7 +26,7 @@ struct cublaslt_problem {
     double alpha, beta;   /* D = f(alpha*op(A)*op(B) + bias + beta*C) */
     int32_t bias;         /* an element for each of D's rows is added */
     int32_t addend;       /* there is a C */
-    int32_t tf32; /* factors of FP32 may be rounded to it */
+    int32_t tf32;         /* factors of FP32 may be rounded to it */
     int32_t relu;
     int32_t gelu; /* of the tanh form: cuBLASLt has no other */
 };
