@@ -68,7 +68,7 @@ EXTRA_DIST += \
 	bench/host_vs_peers.py \
 	bench/requirements.txt \
 	bench/layers_vs_torch.py \
-	bench/host_int8.py bench/host_integers.py bench/integer_cases.py \
+	bench/host_int8.py bench/integers/cases.py bench/integers/compare.py \
 	bench/host_layers.py bench/layer_cases.py \
 	bench/networks_vs_torch.py bench/ini_torch.py \
 	bench/torch_times.py \

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random models of quantised ONNX operators, and the integers that ONNX defines for them.
 
-host_integers.py says what is taken as the definition, and runs them.
+compare.py says what is taken as the definition, and runs them.
 """
 import numpy as np
 import onnx

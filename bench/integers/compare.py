@@ -3,7 +3,7 @@
 """Integers of quantised ONNX operators: Strata, ONNX Runtime, and what ONNX defines.
 
     pip install -r bench/requirements.txt
-    STRATA_PLUGIN_DIR=$PWD/plugins/.libs python3 bench/host_integers.py [--cases 40]
+    STRATA_PLUGIN_DIR=$PWD/plugins/.libs python3 bench/integers/compare.py [--cases 40]
 
 Random small models of awkward shapes run four ways: ONNX Runtime without its graph
 optimisations and with all of them, and Strata with its layers one by one (fusion = no)
@@ -40,7 +40,7 @@ import numpy as np
 import onnx
 import onnxruntime
 
-from integer_cases import OPERATORS, Model
+from cases import OPERATORS, Model
 
 WAYS = ("ORT", "ORT optimised", "one by one", "planned")
 WHAT = ("wrong", "neighbour")
