@@ -169,8 +169,10 @@ void trial_shake(struct trial *t)
 
 /* ---- NaN in, NaN out ----------------------------------------------------------- */
 
-#define STEP 0x1p-6 /* exact in every float format, as plain numbers are */
-#define PROBES 24   /* elements of an input that are tried */
+#define STEP 0x1p-6      /* exact in every float format, as plain numbers are */
+#define PROBES 24        /* elements of an input that are tried */
+#define FEWEST 2         /* of them, where outputs are large */
+#define PROBED (1 << 17) /* elements of outputs that the probes of an input may take */
 
 /* How an output moves when an input moves by one step and by two. */
 static bool follows(double at_0, double at_1, double at_2)
@@ -231,6 +233,16 @@ static bool judge(struct trial *t, int i, int64_t k, void *at[4][HARNESS_OUTPUTS
     return false;
 }
 
+/* Each probe works out all outputs. */
+static int64_t probes_of(const struct trial *t)
+{
+    int64_t each = 1;
+    for (int o = 0; o < t->node.node.n_out; o++)
+        each += t->node.out[o].count;
+    const int64_t some = PROBED / each;
+    return some < FEWEST ? FEWEST : some > PROBES ? PROBES : some;
+}
+
 void trial_follow(struct trial *t)
 {
     void *at[4][HARNESS_OUTPUTS] = {{0}};
@@ -240,7 +252,7 @@ void trial_follow(struct trial *t)
     t->impl = t->agreed;
     t->formats = t->agreed_formats;
     for (int i = 0; i < t->node.node.n_in && going; i++) {
-        const int64_t n = t->node.in[i].count, step = n / PROBES + 1;
+        const int64_t n = t->node.in[i].count, step = n / probes_of(t) + 1;
         for (int64_t k = 0; trial_real_input(t, i) && k < n && going; k += step)
             going = probe(t, i, k, at) && !judge(t, i, k, at);
     }
