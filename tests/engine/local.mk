@@ -10,6 +10,7 @@ CRITERION_TESTS += \
 	tests/engine/quantized/few_bits \
 	tests/engine/quantized/fold \
 	tests/engine/quantized/weights \
+	tests/engine/math/mode \
 	tests/engine/models \
 	tests/engine/pads \
 	tests/engine/parts \
@@ -61,6 +62,8 @@ tests_engine_quantized_weights_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_engine_models_SOURCES = tests/engine/models.c tests/engine/session.c \
 	tests/engine/session.h tests/engine/yolo_boxes.c tests/engine/yolo_boxes.h \
 	tests/support/models.c tests/support/models.h
+tests_engine_math_mode_SOURCES = tests/engine/math/mode.c \
+	tests/engine/engine_session.h
 tests_engine_pads_SOURCES = tests/engine/pads.c tests/engine/engine_session.h
 tests_engine_parts_SOURCES = tests/engine/parts.c tests/engine/batch_net.h
 tests_engine_random_networks_SOURCES = tests/engine/random_networks.c \
