@@ -29,6 +29,7 @@ take strata
 for program; do take "$program"; done
 cp -L "$build"/plugins/.libs/*.so "$bundle/plugins/"
 rm -f "$bundle/plugins/onednn.so" # its library is two thirds of what a bundle may hold
+cp "$source"/tests/cuda/modules/*.ini "$bundle/plugins/" # cases for strata check
 cp -L "$build"/kernels/.libs/strata-*.so "$bundle/devices/"
 cp -L "$build"/tests/.libs/*.so "$bundle/share/modules/"
 mv "$bundle/share/modules/launch_count.so" "$bundle/lib/"

@@ -239,7 +239,7 @@ struct hopper_consumer {
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             const float sum = quad_sum(rows.sum[r]);
-            by[r] = rows.largest[r] == -INFINITY ? 0 : 1 / sum;
+            by[r] = sum == 0 ? 0 : 1 / sum; /* 0: all keys are masked */
         }
         named_sync(GROUP + group, 128);
 #pragma unroll

@@ -267,7 +267,7 @@ static __global__ void __launch_bounds__(CUDA_BLOCK, N == 1 ? 2 : 1)
     }
     float by[MINE];
     for (int r = 0; r < MINE; r++)
-        by[r] = b.largest[r] == -INFINITY ? 0 : 1 / b.sum[r];
+        by[r] = b.sum[r] == 0 ? 0 : 1 / b.sum[r]; /* 0: all keys are masked */
     for (int32_t key = (int32_t)from; twice && key < to; key += KEYS) {
         b.multiply(s, key);
         b.finish(s, key, false);

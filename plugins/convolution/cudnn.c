@@ -13,6 +13,7 @@
 #include "plugins/common/window.h"
 
 enum { WEIGHT, BIAS };
+enum { TF32_CHANNELS = 4 }; /* of a group, at least */
 
 struct convolution {
     const struct cudnn_choice *choice;
@@ -161,8 +162,11 @@ static int describe(const strata_node *n, struct cudnn_problem *p)
                            "an image of one pixel in planes, which cuDNN mistakes for "
                            "channels last");
     p->type = l->type;
-    p->tensor_cores = l->type == CUDNN_DATA_FLOAT ? strata_may_use_tf32(n)
-                                                  : n->math == STRATA_MATH_TENSOR_OP;
+    /* Its TF32 kernels for fewer channels lose the last bit of a product, 2^-12 of 1. */
+    p->tensor_cores =
+        l->type == CUDNN_DATA_FLOAT
+            ? strata_may_use_tf32(n) && n->weight[WEIGHT].dims[1] >= TF32_CHANNELS
+            : n->math == STRATA_MATH_TENSOR_OP;
     fill_epilogue(p, n);
     if (has_pads(p, n) && params->groups > 1)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,

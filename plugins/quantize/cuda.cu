@@ -28,13 +28,14 @@ struct quantized {
     static __device__ void put_all(T (&y)[N], const float (&x)[N], const float *scale,
                                    float zero, bool saturate)
     {
-        if constexpr (sizeof(T) == 1 && std::is_integral<T>::value && N % 4 == 0) {
-            put_bytes(y, x, scale, (int32_t)zero, std::is_unsigned<T>::value);
-        } else {
+        if constexpr (sizeof(T) == 1 && std::is_integral<T>::value && N % 4 == 0)
+            if (zero == truncf(zero)) {
+                put_bytes(y, x, scale, (int32_t)zero, std::is_unsigned<T>::value);
+                return;
+            }
 #pragma unroll
-            for (int e = 0; e < N; e++)
-                put(&y[e], x[e], *scale, zero, saturate);
-        }
+        for (int e = 0; e < N; e++)
+            put(&y[e], x[e], *scale, zero, saturate);
     }
 
   private:

@@ -121,8 +121,8 @@ struct plain_query {
 #pragma unroll
         for (int c = 0; c < COLUMNS; c++)
             if (c * 32 + lane < p.v_dim)
-                from_float(y + c * 32 + lane,
-                           largest == -INFINITY ? 0 : o[c] / sum * unit);
+                from_float(y + c * 32 + lane, /* 0: all keys are masked */
+                           sum == 0 ? 0 : o[c] / sum * unit);
     }
 };
 

@@ -385,7 +385,7 @@ struct float8_consumer {
             const int32_t row = first_row() + r * 8;
             const float sum =
                 __shfl_sync(0xffffffffu, o[C::Dim / 8][2 * r], threadIdx.x % 32 & ~3);
-            const float by = rows.largest[r] == -INFINITY ? 0 : unit / sum;
+            const float by = sum == 0 ? 0 : unit / sum; /* 0: all keys are masked */
             T *to = (T *)job.y + part.batch * y.batch + part.head * y.head + row * y.row;
 #pragma unroll
             for (int j = 0; j < C::Dim / 8; j += 2) {

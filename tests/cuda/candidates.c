@@ -16,8 +16,8 @@
  *
  * With -k the runs are only those whose lines "ID CASE WEIGHT" are in a file, of these
  * with -p the I-th of N parts (0 to N - 1) of about equal weight; -w leaves out impls
- * whose names begin so. With -e each tensor is an allocation of CUDA's own, whose ends
- * the tools know, and not of a pool. At each run launch_count
+ * whose names, or whose modules' files, begin so. With -e each tensor is an allocation of
+ * CUDA's own, whose ends the tools know, and not of a pool. At each run launch_count
  * (tests/cuda/launch_count.c), if it is loaded, names kernels anew. Exit status: 0; 1,
  * something failed; 2, usage.
  */
@@ -100,17 +100,6 @@ static bool is_chosen(const struct visit *v, uint64_t id)
     return !v->choosy;
 }
 
-static bool left_out(const struct visit *v, const char *impl)
-{
-    for (const char *p = v->without; p && *p;) {
-        const size_t n = strcspn(p, ",");
-        if (n > 0 && strncmp(impl, p, n) == 0)
-            return true;
-        p += n + (p[n] == ',');
-    }
-    return false;
-}
-
 /* ---- runs
  * ------------------------------------------------------------------------------ */
 
@@ -130,6 +119,27 @@ static void tell_begin(uint64_t id, const char *of, const char *impl)
 static const char *impl_of(const struct cost_query *q)
 {
     return q->candidate ? q->candidate->impl->impl.name : "(reformat)";
+}
+
+/* The file's name alone of the module that it came in; "" of a conversion. */
+static const char *module_of(const struct cost_query *q)
+{
+    const char *path = q->candidate ? module_info(q->candidate->impl->module).path : "";
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static bool left_out(const struct visit *v, const struct cost_query *q)
+{
+    const char *const names[] = {impl_of(q), module_of(q)};
+    for (const char *p = v->without; p && *p;) {
+        const size_t n = strcspn(p, ",");
+        for (size_t i = 0; i < 2 && n > 0; i++)
+            if (strncmp(names[i], p, n) == 0)
+                return true;
+        p += n + (p[n] == ',');
+    }
+    return false;
 }
 
 /* As a measurement opens and closes it. */
@@ -158,7 +168,7 @@ static int run_query(struct visit *v, const struct planner *planner,
     const uint64_t id = id_of(q->key);
     strata_error err;
     error_clear(&err);
-    if (left_out(v, impl_of(q)) || !is_chosen(v, id) || !add_id(&v->seen, id))
+    if (left_out(v, q) || !is_chosen(v, id) || !add_id(&v->seen, id))
         return STRATA_OK;
     tell_begin(id, v->of, impl_of(q));
     const double start = progress_now();
