@@ -206,13 +206,18 @@ void trial_free_values(struct trial_values *v)
 
 #define PI 3.14159265358979323846
 
+static double softplus(double x)
+{
+    return log1p(exp(-fabs(x))) + fmax(x, 0);
+}
+
 /* y in FP64; the kinds as plugin.h defines them. A NaN stays one, which fmax and fmin
  * would not see to. */
 static double activate(const strata_epilogue *e, double x)
 {
     if (isnan(x))
         return x;
-    double a = e->alpha, b = e->beta, softplus = log1p(exp(-fabs(x))) + fmax(x, 0);
+    const double a = e->alpha, b = e->beta;
     switch (e->activation) {
     case STRATA_RELU:
         return fmax(x, 0);
@@ -231,7 +236,7 @@ static double activate(const strata_epilogue *e, double x)
     case STRATA_SELU:
         return b * (x > 0 ? x : a * (exp(x) - 1));
     case STRATA_SOFTPLUS:
-        return softplus;
+        return softplus(x);
     case STRATA_SOFTSIGN:
         return x / (1 + fabs(x));
     case STRATA_GELU:
@@ -243,7 +248,7 @@ static double activate(const strata_epilogue *e, double x)
     case STRATA_HARD_SWISH:
         return x * fmin(fmax(x / 6 + 0.5, 0), 1);
     case STRATA_MISH:
-        return x * tanh(softplus);
+        return x * tanh(softplus(x));
     case STRATA_GELU_TANH:
         return x / 2 * (1 + tanh(sqrt(2 / PI) * (x + 0.044715 * x * x * x)));
     case STRATA_SWISH:
@@ -263,6 +268,8 @@ static double activate(const strata_epilogue *e, double x)
 static double before_activation(const struct trial *k, const strata_epilogue *e, double x,
                                 int64_t i)
 {
+    if (!e->flags) /* nearly always, and of every element */
+        return x;
     const strata_tensor *out = &k->node.out[0];
     int64_t plane = 1;
     for (int d = 2; d < out->rank; d++)
