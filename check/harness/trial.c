@@ -398,9 +398,12 @@ static void check_sweep(struct trial *k)
                               : k->target->quick ? quick_channels
                                                  : sweep_channels;
     int n_in = k->c->n_in > 0 ? k->c->n_in : 1;
+    const size_t every = k->target->every ? k->target->every : 1;
     for (size_t n = 0; n < ARRAY_LENGTH(sweep_images); n++)
         for (size_t c = 0; channels[c] > 0; c++)
             for (size_t s = 0; s < ARRAY_LENGTH(sweep_sizes); s++) {
+                if ((n + c + s) % every) /* yet each of all three */
+                    continue;
                 for (int i = 0; i < n_in; i++) {
                     in[i] = (struct harness_shape){k->c->sweep, {0}};
                     in[i].dims[0] = sweep_images[n];

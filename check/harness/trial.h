@@ -14,6 +14,7 @@ struct trial_values {
     void *expected[HARNESS_OUTPUTS];
     double shaken[HARNESS_OUTPUTS]; /* how much the roundings of inputs change each */
     double *residual;
+    double *wanted; /* of the first output behind an epilogue */
     float *scale, *bias;
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every claim of every built-in layer's host impls, with the cases of tests/plugins/.
+ * Every claim of every built-in layer's host impls, with the cases of tests/plugins/. Of
+ * a sweep one shape of three is tried, all of them with STRATA_TEST_LONG.
  */
 #include "tests/layers/cases.h"
 #include "check/harness/mirror.h"
@@ -46,11 +47,14 @@ static void check_on(const struct harness_target *target, strata_registry *regis
     cr_log_info("%d runs", runs);
 }
 
+#define EVERY 3
+
 TestSuite(layers, .timeout = 600);
 
 void check_layer_cases(const struct layer_cases *set)
 {
-    const struct harness_target host = {.quick = getenv("STRATA_TEST_QUICK") != NULL};
+    const struct harness_target host = {.quick = getenv("STRATA_TEST_QUICK") != NULL,
+                                        .every = getenv("STRATA_TEST_LONG") ? 1 : EVERY};
     strata_error err = {0};
     strata_registry *registry = harness_registry(&err);
     cr_assert(registry, "%s", err.message);
@@ -76,7 +80,7 @@ Test(layers, are_right_in_mirrored_blocks)
     cr_assert(strata_create(&h, "host", &err) == STRATA_OK, "%s", err.message);
     for (int exact = 0; exact < 2; exact++) {
         struct mirror mirror;
-        struct harness_target target = {.mirror = &mirror, .quick = true};
+        struct harness_target target = {.mirror = &mirror, .quick = true, .every = EVERY};
         cr_assert(mirror_open(&mirror, h, exact, &err) == STRATA_OK, "%s", err.message);
         check_on(&target, registry, cases_of("Convolution"));
         check_on(&target, registry, cases_of("Concatenation"));
