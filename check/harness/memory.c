@@ -154,11 +154,13 @@ static unsigned char *element_map(const strata_tensor *t)
     if (t->vector_dim >= 0)
         padded.dims[t->vector_dim] =
             (t->dims[t->vector_dim] + t->vector - 1) / t->vector * t->vector;
-    do
-        map[strata_offset(&padded, index)] =
-            t->vector_dim < 0 || index[t->vector_dim] < t->dims[t->vector_dim] ? LIVE
-                                                                               : PAD;
-    while (next_index(index, &padded));
+    do {
+        const bool live =
+            t->vector_dim < 0 || index[t->vector_dim] < t->dims[t->vector_dim];
+        const struct row row = row_at(&padded, index);
+        for (int64_t k = 0; k < row.n; k++)
+            map[row.from + k * row.step] = live ? LIVE : PAD;
+    } while (next_index(index, &padded));
     return map;
 }
 
@@ -201,7 +203,8 @@ enum tensor_verdict tensor_check_outside(const strata_tensor *t, bool dirty,
     memset(kept, pattern, sizeof kept);
     for (int64_t i = 0; verdict == TENSOR_FINE && i < t->size; i++) {
         const char *element = (const char *)t->data + (size_t)i * size;
-        number_load(&value, 0, t->data, t->dtype, i);
+        if (map[i] == PAD && !dirty)
+            number_load(&value, 0, t->data, t->dtype, i);
         if (map[i] == PAD && !dirty && number_of(&value, t->dtype, 0) != 0) {
             verdict = TENSOR_PAD;
             error_set(err, STRATA_EINTERNAL, "output pad at element %lld is %s, not 0",

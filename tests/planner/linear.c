@@ -10,10 +10,10 @@
 #include "tests/network/steps.h"
 #include "tests/planner/planning.h"
 
-/* Of the shorter network, whose blocks are more than are searched: 2,500 in this build of
+/* Of the shorter network, whose blocks are more than are searched: 5,000 in this build of
  * the planner, and 10,000 in a long test. */
-#define LAYERS (ARENA_SEARCHED * 2500 / 1024)
-#define LONG_FACTOR 4
+#define LAYERS (ARENA_SEARCHED * 5000 / 2048)
+#define LONG_FACTOR 2
 
 uint64_t counted_steps;
 static bool counts; /* this build does */

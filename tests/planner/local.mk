@@ -79,8 +79,8 @@ tests_planner_wishes_SOURCES = tests/planner/wishes.c tests/planner/planning.h
 # What plans, with its steps counted; see tests/network/steps.h.
 check_LTLIBRARIES += tests/libplanner_counted.la
 tests_libplanner_counted_la_SOURCES = $(PLANNER_SOURCES)
-# A quarter of what the library searches, so that networks of a quarter go beyond it.
-COUNTED_ARENA = -DARENA_SEARCHED=1024
+# Half of what the library searches, so that networks of half the layers go beyond it.
+COUNTED_ARENA = -DARENA_SEARCHED=2048
 tests_libplanner_counted_la_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) -DCOUNT_STEPS \
 	$(COUNTED_ARENA) \
 	-include $(top_srcdir)/tests/network/steps.h
