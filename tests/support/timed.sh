@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Run a test, and say as a comment of TAP what it and all that it waited for took:
-#   tests/timed.sh PROGRAM [ARGUMENT]...    (of every test; make test-times reads it)
+#   tests/support/timed.sh PROGRAM [ARGUMENT]...    (of every test; make test-times reads it)
 "$@"
 status=$?
 # In hundredths, what follows the name in stat: the state, ..., utime, stime, cutime, cstime.
