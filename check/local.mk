@@ -11,6 +11,7 @@ libstrata_check_la_SOURCES = \
 	check/child.h \
 	check/environment.c \
 	check/environment.h \
+	check/test/concurrency.c \
 	check/test/errors.c \
 	check/harness/harness.h \
 	check/harness/run.c \
@@ -28,6 +29,8 @@ libstrata_check_la_SOURCES = \
 	check/harness/number.h \
 	check/own.c \
 	check/test/repeat.c \
+	check/test/results.c \
+	check/test/results.h \
 	check/rules.c \
 	check/rules.h \
 	check/harness/session.c \

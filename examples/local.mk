@@ -71,7 +71,7 @@ make_examples = for example in $(BUILT_EXAMPLES) $(SCAFFOLDS); do \
 		PKG_CONFIG_PATH='$(abs_builddir)/pkgconfig' $(MAKE) -B --no-print-directory \
 			-C examples/plugins/built/$$example CC='$(CC)' NVCC='$(NVCC)' \
 			CFLAGS='$(WARNING_CFLAGS) -O3 $(OPENMP_CFLAGS)' \
-			NVCCFLAGS='-O3 $(NVCC_ARCH_FLAGS) $(NVCC_WERROR)' || exit 1; \
+			NVCCFLAGS='$(NVCC_OPTIMISE) $(NVCC_ARCH_FLAGS) $(NVCC_WERROR)' || exit 1; \
 	done
 mostlyclean-local:
 	rm -rf examples/plugins/built

@@ -5,7 +5,7 @@ CUDA_CPPFLAGS = -I$(CUDA_HOME)/include
 CUDA_LDFLAGS = -L$(CUDA_HOME)/lib64 $(CUDA_RPATH)
 CUDA_LIBS = $(CUDA_LDFLAGS) -lcudart
 # Without C++'s runtime: host stubs must not need libstdc++.
-NVCC_FLAGS = -std=$(NVCC_STD) -O3 $(NVCC_ARCH_FLAGS) -I$(top_srcdir)/include -I$(top_srcdir) \
+NVCC_FLAGS = -std=$(NVCC_STD) $(NVCC_OPTIMISE) $(NVCC_ARCH_FLAGS) -I$(top_srcdir)/include -I$(top_srcdir) \
 	--compiler-options=-fPIC,-fvisibility=hidden,-Wall,-Wextra,-Wno-missing-field-initializers,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
 	$(NVCC_WERROR) $(NVCCFLAGS)
 

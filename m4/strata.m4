@@ -144,6 +144,18 @@ AC_DEFUN([STRATA_CUDA], [
   AS_CASE([$with_cuda_arch], [*[[\ ,]]*],
     [AS_IF([$NVCC --help 2>/dev/null | grep -e --compress-mode >/dev/null],
        [NVCC_ARCH_FLAGS="$NVCC_ARCH_FLAGS -compress-mode=size"])])
+  # Kernels that are compiled, not run. The host's half of a .cu is compiled as ever, and
+  # what the front end warns of is the same.
+  AC_ARG_ENABLE([quick-kernels],
+    [AS_HELP_STRING([--enable-quick-kernels],
+      [leave most optimisation of kernels out: they compile in a third of the time and
+       run slowly (used by CI)])], [], [enable_quick_kernels=no])
+  NVCC_OPTIMISE=-O3
+  AS_IF([test -n "$NVCC" && test "$enable_quick_kernels" = yes],
+    [AS_IF([$NVCC --help | grep -e --Ofast-compile >/dev/null],
+       [NVCC_OPTIMISE="-O3 --Ofast-compile=max"],
+       [AC_MSG_WARN([$NVCC has no --Ofast-compile: kernels are optimised])])])
+  AC_SUBST([NVCC_OPTIMISE])
   NVCC_WERROR=
   AS_IF([test "$enable_werror" = yes],
     [NVCC_WERROR="-Werror=all-warnings --compiler-options=-Werror"])

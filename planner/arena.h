@@ -11,7 +11,9 @@ struct arena_block {
     int64_t offset; /* result */
 };
 
+#ifndef ARENA_SEARCHED
 #define ARENA_SEARCHED 4096 /* blocks; more are placed in one pass */
+#endif
 
 /* Give blocks that are alive together disjoint offsets. *peak is the arena's size, *bound
  * the most bytes alive at one step, under which no placement can go; *peak may be above

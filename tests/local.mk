@@ -2,6 +2,9 @@
 TEST_EXTENSIONS = .sh
 LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 SH_LOG_DRIVER = $(LOG_DRIVER)
+# Each test says in its log what it took.
+LOG_COMPILER = $(SHELL) $(srcdir)/tests/support/timed.sh
+SH_LOG_COMPILER = $(LOG_COMPILER) $(SHELL)
 AM_TESTS_ENVIRONMENT = \
 	srcdir='$(abs_srcdir)'; export srcdir; \
 	builddir='$(abs_builddir)'; export builddir; \
@@ -68,7 +71,8 @@ EXTRA_DIST += tests/python/stubtest.txt tests/python/run.py tests/python/support
 	tests/python/test_exchange.py tests/python/test_layer.py tests/python/test_package.py \
 	tests/python/test_session.py tests/python/test_stack.py tests/python/test_submit.py
 EXTRA_DIST += tests/serving/load.py tests/serving/server.sh tests/tools/overlap.awk
-EXTRA_DIST += tests/tap.sh tests/installed.sh tests/layering.py tests/README.md
+EXTRA_DIST += tests/tap.sh tests/support/timed.sh tests/installed.sh tests/layering.py \
+	tests/README.md
 
 if HAVE_CRITERION
 # A test is tests/ROOM/UNIT.c and a line in its room's local.mk; helpers of its own get a

@@ -101,6 +101,8 @@ struct harness_target {
     const char *formats;   /* only these, as trial_formats writes them; NULL: all */
     bool wide;             /* sweep every size that blocks and tiles may miss */
     bool quick;            /* sweep a few sizes */
+    unsigned every;        /* one shape of so many in a sweep; of larger tensors, one
+                              combination of formats after a row's first; 0: all */
     bool plain;            /* values alone: one run each, without a look at guards */
     int64_t most;          /* elements of a tensor; 0: 2^22. Larger shapes are refused */
     bool part;             /* of the impls: that none runs is no failure */

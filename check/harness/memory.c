@@ -99,14 +99,34 @@ static bool next_index(int64_t *index, const strata_tensor *t)
     return false;
 }
 
+/* Elements that lie at an even distance, from an index on: those along the last dim, but
+ * one where that is the dim in vectors. */
+struct row {
+    int64_t n, from, step;
+};
+
+static struct row row_at(const strata_tensor *t, int64_t *index)
+{
+    struct row row = {.n = 1, .from = strata_offset(t, index)};
+    const int last = t->rank - 1;
+    if (last >= 0 && last != t->vector_dim) {
+        row.n = t->dims[last];
+        row.step = t->strides[last];
+        index[last] = row.n - 1;
+    }
+    return row;
+}
+
 void tensor_fill(const strata_tensor *t, const void *values)
 {
     int64_t index[STRATA_MAX_RANK] = {0}, i = 0;
     if (t->count == 0)
         return;
-    do
-        number_store(t->data, t->dtype, strata_offset(t, index), values, i++);
-    while (next_index(index, t));
+    do {
+        const struct row row = row_at(t, index);
+        for (int64_t k = 0; k < row.n; k++)
+            number_store(t->data, t->dtype, row.from + k * row.step, values, i++);
+    } while (next_index(index, t));
 }
 
 void tensor_read(void *values, const strata_tensor *t)
@@ -114,9 +134,11 @@ void tensor_read(void *values, const strata_tensor *t)
     int64_t index[STRATA_MAX_RANK] = {0}, i = 0;
     if (t->count == 0)
         return;
-    do
-        number_load(values, i++, t->data, t->dtype, strata_offset(t, index));
-    while (next_index(index, t));
+    do {
+        const struct row row = row_at(t, index);
+        for (int64_t k = 0; k < row.n; k++)
+            number_load(values, i++, t->data, t->dtype, row.from + k * row.step);
+    } while (next_index(index, t));
 }
 
 /* What each element of the allocation is. */
@@ -132,16 +154,25 @@ static unsigned char *element_map(const strata_tensor *t)
     if (t->vector_dim >= 0)
         padded.dims[t->vector_dim] =
             (t->dims[t->vector_dim] + t->vector - 1) / t->vector * t->vector;
-    do
-        map[strata_offset(&padded, index)] =
-            t->vector_dim < 0 || index[t->vector_dim] < t->dims[t->vector_dim] ? LIVE
-                                                                               : PAD;
-    while (next_index(index, &padded));
+    do {
+        const bool live =
+            t->vector_dim < 0 || index[t->vector_dim] < t->dims[t->vector_dim];
+        const struct row row = row_at(&padded, index);
+        for (int64_t k = 0; k < row.n; k++)
+            map[row.from + k * row.step] = live ? LIVE : PAD;
+    } while (next_index(index, &padded));
     return map;
+}
+
+static bool has_outside(const strata_tensor *t)
+{
+    return t->size != t->count;
 }
 
 bool tensor_set_pads(const strata_tensor *t, bool poison)
 {
+    if (!has_outside(t))
+        return true;
     const double nan = NAN, zero = 0;
     const int64_t low = INT64_MIN, none = 0;
     const void *real = poison ? &nan : &zero, *whole = poison ? &low : &none;
@@ -157,6 +188,8 @@ bool tensor_set_pads(const strata_tensor *t, bool poison)
 enum tensor_verdict tensor_check_outside(const strata_tensor *t, bool dirty,
                                          unsigned char pattern, strata_error *err)
 {
+    if (!has_outside(t))
+        return TENSOR_FINE;
     size_t size = strata_dtype_size(t->dtype);
     unsigned char *map = element_map(t), kept[8];
     char text[NUMBER_TEXT];
@@ -170,7 +203,8 @@ enum tensor_verdict tensor_check_outside(const strata_tensor *t, bool dirty,
     memset(kept, pattern, sizeof kept);
     for (int64_t i = 0; verdict == TENSOR_FINE && i < t->size; i++) {
         const char *element = (const char *)t->data + (size_t)i * size;
-        number_load(&value, 0, t->data, t->dtype, i);
+        if (map[i] == PAD && !dirty)
+            number_load(&value, 0, t->data, t->dtype, i);
         if (map[i] == PAD && !dirty && number_of(&value, t->dtype, 0) != 0) {
             verdict = TENSOR_PAD;
             error_set(err, STRATA_EINTERNAL, "output pad at element %lld is %s, not 0",

@@ -284,10 +284,14 @@ int session_call(struct session *s, strata_stream *stream)
     return status == STRATA_OK ? compare_given(&g, s) : status;
 }
 
+const struct block *session_output_block(const struct session *s, int i)
+{
+    return i == 0 && s->n->in_place ? &s->in_block[0] : &s->out_block[i];
+}
+
 strata_tensor session_output(const struct session *s, int i)
 {
-    const bool on_input = i == 0 && s->n->in_place;
-    return session_view(&s->out[i], on_input ? &s->in_block[0] : &s->out_block[i]);
+    return session_view(&s->out[i], session_output_block(s, i));
 }
 
 void session_read(const struct session *s, int i, void *values)

@@ -63,6 +63,8 @@ int session_fetch(struct session *s);
 int session_call(struct session *s, strata_stream *stream);
 /* Values of output i. */
 void session_read(const struct session *s, int i, void *values);
+/* Where output i lies. */
+const struct block *session_output_block(const struct session *s, int i);
 /* The host's view of output i. */
 strata_tensor session_output(const struct session *s, int i);
 /* Pads, gaps, bands, and what must not have changed. */

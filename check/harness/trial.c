@@ -234,6 +234,13 @@ static bool chosen(const struct trial *k, int row)
 /* Rows that give many ports a choice are sampled: other combinations each time. */
 #define MOST_COMBINATIONS 128
 
+static bool passed_over(struct trial *k)
+{
+    const struct harness_node *n = &k->node;
+    const bool larger = n->in[0].count >= 1 << 13 || n->out[0].count >= 1 << 13;
+    return larger && k->target->every && k->met++ % k->target->every;
+}
+
 static void visit_rows(struct trial *k)
 {
     for (uint32_t r = 0; r < k->impl->impl.rows.n; r++) {
@@ -242,11 +249,13 @@ static void visit_rows(struct trial *k)
         const int64_t step = k->target->formats ? 1 : all / MOST_COMBINATIONS + 1;
         if (k->target->steady)
             k->turn = (int)(k->seed % 64);
+        bool first = true;
         for (int64_t at = step > 1 ? k->turn++ % step : 0;
              !k->done && harness_combination(&k->formats, row, &k->node, at);
              at += step) {
-            if (!chosen(k, (int)r))
+            if (!chosen(k, (int)r) || (!first && passed_over(k)))
                 continue;
+            first = false;
             if (k->target->steady)
                 k->turn = (int)((k->seed + r + (uint64_t)at) % 64);
             if (k->target->visit)
@@ -398,9 +407,12 @@ static void check_sweep(struct trial *k)
                               : k->target->quick ? quick_channels
                                                  : sweep_channels;
     int n_in = k->c->n_in > 0 ? k->c->n_in : 1;
+    const unsigned every = k->target->every ? k->target->every : 1;
     for (size_t n = 0; n < ARRAY_LENGTH(sweep_images); n++)
         for (size_t c = 0; channels[c] > 0; c++)
             for (size_t s = 0; s < ARRAY_LENGTH(sweep_sizes); s++) {
+                if ((n + c + s) % every) /* yet each of all three */
+                    continue;
                 for (int i = 0; i < n_in; i++) {
                     in[i] = (struct harness_shape){k->c->sweep, {0}};
                     in[i].dims[0] = sweep_images[n];

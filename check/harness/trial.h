@@ -14,6 +14,7 @@ struct trial_values {
     void *expected[HARNESS_OUTPUTS];
     double shaken[HARNESS_OUTPUTS]; /* how much the roundings of inputs change each */
     double *residual;
+    double *wanted; /* of the first output behind an epilogue */
     float *scale, *bias;
 };
 
@@ -28,6 +29,7 @@ struct trial {
     int32_t as;                       /* dtype of the inputs that may be of several */
     int32_t in_dtype[HARNESS_INPUTS]; /* of each, as it is now */
     int turn;                         /* goes through activation kinds and pack on/off */
+    unsigned met;                     /* combinations of larger tensors */
     struct harness_result result;
     const struct registry_impl *impl; /* NULL between impls */
     struct harness_formats formats;

@@ -73,7 +73,8 @@ void check_environment(struct check_child *c, bool loading);
 void check_write_command(struct check_finding *f, const struct check_child *c,
                          const struct check_test *test);
 
-/* load.c, attributes.c, shapes.c, values.c, repeat.c, errors.c, streams.c */
+/* load.c, attributes.c, shapes.c, values.c, repeat.c, concurrency.c, errors.c,
+ * streams.c */
 void check_load(struct check_child *c);
 void check_attributes(struct check_child *c);
 void check_round_trip(struct check_child *c);

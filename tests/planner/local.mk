@@ -79,9 +79,13 @@ tests_planner_wishes_SOURCES = tests/planner/wishes.c tests/planner/planning.h
 # What plans, with its steps counted; see tests/network/steps.h.
 check_LTLIBRARIES += tests/libplanner_counted.la
 tests_libplanner_counted_la_SOURCES = $(PLANNER_SOURCES)
+# Half of what the library searches, so that networks of half the layers go beyond it.
+COUNTED_ARENA = -DARENA_SEARCHED=2048
 tests_libplanner_counted_la_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) -DCOUNT_STEPS \
+	$(COUNTED_ARENA) \
 	-include $(top_srcdir)/tests/network/steps.h
 tests_libplanner_counted_la_CFLAGS = $(AM_CFLAGS) $(COUNTING_CFLAGS)
 tests_planner_linear_SOURCES = tests/planner/linear.c tests/planner/planning.h \
 	tests/network/steps.h
+tests_planner_linear_CPPFLAGS = $(AM_CPPFLAGS) $(COUNTED_ARENA)
 tests_planner_linear_LDADD = tests/libplanner_counted.la $(LDADD)
