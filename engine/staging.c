@@ -9,8 +9,10 @@
 #include <string.h>
 
 enum {
+    WHOLE = 64 << 20, /* the most that is kept pinned for a context's inputs */
     ALONE = 1 << 20, /* bytes that take less than waking others */
     PIECES = 16,     /* that a few threads share well; one alone needs a quarter */
+    WHOLE_PIECES = 36,
     LEAST_PIECE =
         64 << 10 /* giving one to the driver takes about as long as filling it */
 };
@@ -37,6 +39,43 @@ static int make_slots(struct staging *s, strata_error *err)
     return STRATA_OK;
 }
 
+void staging_keep(struct staging *s)
+{
+    s->keeps = true;
+}
+
+static void drop_whole(struct staging *s)
+{
+    if (!s->whole)
+        return;
+    strata_host_free(s->handle, s->whole, s->room);
+    carriers_close();
+    s->whole = NULL;
+    s->room = 0;
+    s->whole_sent = false;
+}
+
+/* Room for all of it, of which nothing is on its way any more. False: by slots. */
+static bool take_whole(struct staging *s)
+{
+    const struct device_ops *ops = s->handle->device->ops;
+    if (!s->keeps || s->bytes > WHOLE)
+        return false;
+    if (!s->sent[0] && ops->event_create(s->handle->device, &s->sent[0], NULL))
+        return false;
+    if (s->whole_sent && ops->event_synchronize(s->sent[0], NULL) != STRATA_OK)
+        return false;
+    if (s->room >= s->bytes)
+        return true;
+    drop_whole(s);
+    s->whole = strata_host_alloc(s->handle, s->bytes, NULL);
+    if (!s->whole)
+        return false;
+    s->room = s->bytes;
+    carriers_open();
+    return true;
+}
+
 /* A piece of what is sent: where it is to be, and where it begins. */
 struct taken {
     size_t at, bytes;
@@ -59,13 +98,9 @@ static struct taken take_piece(struct staging *s)
     return t;
 }
 
-static int fill_slot(struct staging *s, size_t slot, struct taken t, strata_error *err)
+static void fill(char *to, struct taken t)
 {
-    const struct device_ops *ops = s->handle->device->ops;
-    char *to = s->pinned + slot * STAGING_PIECE;
-    const int status =
-        s->used[slot] ? ops->event_synchronize(s->sent[slot], err) : STRATA_OK;
-    while (t.bytes > 0 && status == STRATA_OK) {
+    while (t.bytes > 0) {
         const size_t here = t.source->bytes - t.offset;
         const size_t n = here < t.bytes ? here : t.bytes;
         if (n > 0)
@@ -75,6 +110,15 @@ static int fill_slot(struct staging *s, size_t slot, struct taken t, strata_erro
         t.offset = 0;
         t.source++;
     }
+}
+
+static int fill_slot(struct staging *s, size_t slot, struct taken t, strata_error *err)
+{
+    const struct device_ops *ops = s->handle->device->ops;
+    const int status =
+        s->used[slot] ? ops->event_synchronize(s->sent[slot], err) : STRATA_OK;
+    if (status == STRATA_OK)
+        fill(s->pinned + slot * STAGING_PIECE, t);
     return status;
 }
 
@@ -90,6 +134,27 @@ static int send_slot(struct staging *s, size_t slot, size_t at, size_t bytes,
     return status;
 }
 
+static int send_by_slot(struct staging *s, int who, struct taken t, strata_error *err)
+{
+    s->turn[who] = !s->turn[who];
+    const size_t slot = 2 * (size_t)who + s->turn[who];
+    int status = fill_slot(s, slot, t, err);
+    if (status != STRATA_OK)
+        return status;
+    pthread_mutex_lock(&s->lock);
+    status = send_slot(s, slot, t.at, t.bytes, err);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+/* The stream takes copies of several threads; they need no order. */
+static int send_in_whole(struct staging *s, struct taken t, strata_error *err)
+{
+    fill(s->whole + t.at, t);
+    return s->handle->device->ops->copy(s->stream, s->dst + t.at, s->whole + t.at,
+                                        t.bytes, COPY_TO_DEVICE, err);
+}
+
 static bool send_piece(struct carriers_job *job, int who)
 {
     struct staging *s = (struct staging *)job;
@@ -97,12 +162,9 @@ static bool send_piece(struct carriers_job *job, int who)
     const struct taken t = take_piece(s);
     if (t.bytes == 0)
         return false;
-    s->turn[who] = !s->turn[who];
-    const size_t slot = 2 * (size_t)who + s->turn[who];
-    int status = fill_slot(s, slot, t, &err);
+    const int status =
+        s->by_slots ? send_by_slot(s, who, t, &err) : send_in_whole(s, t, &err);
     pthread_mutex_lock(&s->lock);
-    if (status == STRATA_OK)
-        status = send_slot(s, slot, t.at, t.bytes, &err);
     if (status != STRATA_OK && s->status == STRATA_OK) {
         s->status = status;
         if (s->err)
@@ -113,19 +175,25 @@ static bool send_piece(struct carriers_job *job, int who)
 }
 
 /* Of so many bytes: some are on their way while others are filled. */
-static size_t piece_of(size_t bytes)
+static size_t piece_of(const struct staging *s)
 {
-    const size_t share = bytes / (bytes > ALONE ? PIECES : PIECES / 4) + 1;
+    const size_t many = s->by_slots ? PIECES : WHOLE_PIECES;
+    const size_t share = s->bytes / (s->bytes > ALONE ? many : PIECES / 4) + 1;
     const size_t piece = (share + LEAST_PIECE - 1) / LEAST_PIECE * LEAST_PIECE;
-    return piece < STAGING_PIECE ? piece : STAGING_PIECE;
+    return piece < STAGING_PIECE || !s->by_slots ? piece : STAGING_PIECE;
+}
+
+static int note_sent(struct staging *s, strata_error *err)
+{
+    const int status =
+        s->handle->device->ops->event_record(s->sent[0], s->stream, err);
+    s->whole_sent = s->whole_sent || status == STRATA_OK;
+    return status;
 }
 
 int staging_send_all(struct staging *s, void *dst, const struct staging_source *sources,
                      size_t n, strata_error *err)
 {
-    int status = s->pinned ? STRATA_OK : make_slots(s, err);
-    if (status != STRATA_OK)
-        return status;
     s->job.piece = send_piece;
     s->dst = dst;
     s->source = sources;
@@ -133,8 +201,12 @@ int staging_send_all(struct staging *s, void *dst, const struct staging_source *
     s->bytes = 0;
     for (size_t i = 0; i < n; i++)
         s->bytes += sources[i].bytes;
+    s->by_slots = !take_whole(s);
+    const int status = s->pinned || !s->by_slots ? STRATA_OK : make_slots(s, err);
+    if (status != STRATA_OK)
+        return status;
     s->at = 0;
-    s->piece = piece_of(s->bytes);
+    s->piece = piece_of(s);
     s->err = err;
     s->status = STRATA_OK;
     if (s->bytes > ALONE)
@@ -142,7 +214,7 @@ int staging_send_all(struct staging *s, void *dst, const struct staging_source *
     else
         while (send_piece(&s->job, 0))
             ;
-    return s->status;
+    return s->status == STRATA_OK && !s->by_slots ? note_sent(s, err) : s->status;
 }
 
 int staging_send(struct staging *s, void *dst, const void *src, size_t bytes,
@@ -166,6 +238,7 @@ void staging_close(struct staging *s)
     for (int i = 0; i < STAGING_SLOTS; i++)
         if (s->sent[i])
             ops->event_destroy(s->sent[i]);
+    drop_whole(s);
     strata_host_free(s->handle, s->pinned, (size_t)STAGING_SLOTS * STAGING_PIECE);
     if (s->pinned)
         carriers_close();

@@ -24,7 +24,11 @@ struct staging {
     struct carriers_job job; /* what is sent now */
     strata_handle *handle;
     strata_stream *stream;
-    char *pinned; /* of all slots; NULL until something is sent */
+    bool keeps;   /* memory for whole batches, as contexts do: nothing waits for slots */
+    char *whole;  /* of them */
+    size_t room;  /* bytes of it */
+    bool whole_sent;
+    char *pinned; /* of all slots; NULL until something is sent by them */
     strata_event *sent[STAGING_SLOTS];
     bool used[STAGING_SLOTS];
     bool turn[CARRIERS_MOST + 1]; /* of each thread's two */
@@ -34,12 +38,15 @@ struct staging {
     size_t offset;                       /* from this byte on */
     size_t bytes, at;                    /* pieces before `at` are taken */
     size_t piece;                        /* bytes of one, at most STAGING_PIECE */
+    bool by_slots;                       /* else pieces lie in `whole` as they will in dst */
     strata_error *err;
     int status;
 };
 
 /* To be closed also if nothing is sent. */
 void staging_open(struct staging *s, strata_handle *handle, strata_stream *stream);
+/* Memory for all that is sent at a time, up to a bound. */
+void staging_keep(struct staging *s);
 /* Put on the stream; src is the caller's again on return. */
 int staging_send(struct staging *s, void *dst, const void *src, size_t bytes,
                  strata_error *err);

@@ -41,6 +41,7 @@ int parts_open(struct parts_room *room, strata_context *c, int64_t most,
     room->context = c;
     room->most = most;
     staging_open(&room->staging, c->handle, c->stream);
+    staging_keep(&room->staging);
     room->ports = zalloc(n, sizeof *room->ports, "parts of runs", err);
     room->before = zalloc(n, sizeof *room->before, "parts of runs", err);
     room->list = zalloc((size_t)most, 2 * sizeof *room->list, "parts of runs", err);
