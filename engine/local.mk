@@ -39,6 +39,7 @@ ENGINE_SOURCES = \
 	engine/file/stored.h \
 	engine/file/weights.c \
 	engine/image.c \
+	engine/past_caches.h \
 	engine/setup.c \
 	engine/share.c \
 	engine/sizes.c \

@@ -6,12 +6,12 @@
  */
 #include "engine/staging.h"
 
-#include <string.h>
+#include "engine/past_caches.h"
 
 enum {
-    WHOLE = 64 << 20, /* the most that is kept pinned for a context's inputs */
-    ALONE = 1 << 20, /* bytes that take less than waking others */
-    PIECES = 16,     /* that a few threads share well; one alone needs a quarter */
+    WHOLE = 64 << 20,  /* the most that is kept pinned for a context's inputs */
+    ALONE = 256 << 10, /* bytes that take less than waking others */
+    PIECES = 16,       /* that a few threads share well; one alone needs a quarter */
     WHOLE_PIECES = 36,
     LEAST_PIECE =
         64 << 10 /* giving one to the driver takes about as long as filling it */
@@ -23,16 +23,16 @@ void staging_open(struct staging *s, strata_handle *handle, strata_stream *strea
     pthread_mutex_init(&s->lock, NULL);
 }
 
-static int make_slots(struct staging *s, strata_error *err)
+static int make_slots(struct staging *s)
 {
     const struct device_ops *ops = s->handle->device->ops;
     int status = STRATA_OK;
     for (int i = 0; i < STAGING_SLOTS && status == STRATA_OK; i++)
         if (!s->sent[i])
-            status = ops->event_create(s->handle->device, &s->sent[i], err);
+            status = ops->event_create(s->handle->device, &s->sent[i], NULL);
     if (status != STRATA_OK)
         return status;
-    s->pinned = strata_host_alloc(s->handle, (size_t)STAGING_SLOTS * STAGING_PIECE, err);
+    s->pinned = strata_host_alloc(s->handle, (size_t)STAGING_SLOTS * STAGING_PIECE, NULL);
     if (!s->pinned)
         return STRATA_ENOMEM;
     carriers_open();
@@ -44,6 +44,11 @@ void staging_keep(struct staging *s)
     s->keeps = true;
 }
 
+void staging_begin(struct staging *s)
+{
+    s->again = true;
+}
+
 static void drop_whole(struct staging *s)
 {
     if (!s->whole)
@@ -51,28 +56,46 @@ static void drop_whole(struct staging *s)
     strata_host_free(s->handle, s->whole, s->room);
     carriers_close();
     s->whole = NULL;
-    s->room = 0;
-    s->whole_sent = false;
+    s->room = s->taken = 0;
 }
 
-/* Room for all of it, of which nothing is on its way any more. False: by slots. */
+/* Nothing of it is on its way. */
+static bool grow_whole(struct staging *s, size_t bytes)
+{
+    if (s->room >= bytes)
+        return true;
+    drop_whole(s);
+    s->whole = strata_host_alloc(s->handle, bytes, NULL);
+    if (!s->whole)
+        return false;
+    s->room = bytes;
+    carriers_open();
+    return true;
+}
+
+/* Behind what else is sent for the run, where there is room; otherwise from the begin,
+ * once nothing is on its way, in as much as the run has needed so far. False: by slots.
+ */
 static bool take_whole(struct staging *s)
 {
     const struct device_ops *ops = s->handle->device->ops;
+    const size_t wanted = (s->again ? 0 : s->wanted) + s->bytes;
+    const bool fits = !s->again && s->bytes <= s->room - s->taken;
     if (!s->keeps || s->bytes > WHOLE)
         return false;
-    if (!s->sent[0] && ops->event_create(s->handle->device, &s->sent[0], NULL))
-        return false;
-    if (s->whole_sent && ops->event_synchronize(s->sent[0], NULL) != STRATA_OK)
-        return false;
-    if (s->room >= s->bytes)
-        return true;
-    drop_whole(s);
-    s->whole = strata_host_alloc(s->handle, s->bytes, NULL);
-    if (!s->whole)
-        return false;
-    s->room = s->bytes;
-    carriers_open();
+    if (!fits) {
+        if (!s->sent[0] && ops->event_create(s->handle->device, &s->sent[0], NULL))
+            return false;
+        if (s->whole_sent && ops->event_synchronize(s->sent[0], NULL) != STRATA_OK)
+            return false;
+        s->taken = 0;
+        if (!grow_whole(s, wanted < WHOLE ? wanted : s->bytes))
+            return false;
+    }
+    s->again = false;
+    s->wanted = wanted;
+    s->at_whole = s->whole + s->taken;
+    s->taken += s->bytes;
     return true;
 }
 
@@ -104,7 +127,7 @@ static void fill(char *to, struct taken t)
         const size_t here = t.source->bytes - t.offset;
         const size_t n = here < t.bytes ? here : t.bytes;
         if (n > 0)
-            memcpy(to, (const char *)t.source->data + t.offset, n);
+            copy_past_caches(to, (const char *)t.source->data + t.offset, n);
         to += n;
         t.bytes -= n;
         t.offset = 0;
@@ -150,8 +173,8 @@ static int send_by_slot(struct staging *s, int who, struct taken t, strata_error
 /* The stream takes copies of several threads; they need no order. */
 static int send_in_whole(struct staging *s, struct taken t, strata_error *err)
 {
-    fill(s->whole + t.at, t);
-    return s->handle->device->ops->copy(s->stream, s->dst + t.at, s->whole + t.at,
+    fill(s->at_whole + t.at, t);
+    return s->handle->device->ops->copy(s->stream, s->dst + t.at, s->at_whole + t.at,
                                         t.bytes, COPY_TO_DEVICE, err);
 }
 
@@ -185,10 +208,26 @@ static size_t piece_of(const struct staging *s)
 
 static int note_sent(struct staging *s, strata_error *err)
 {
-    const int status =
-        s->handle->device->ops->event_record(s->sent[0], s->stream, err);
+    const int status = s->handle->device->ops->event_record(s->sent[0], s->stream, err);
     s->whole_sent = s->whole_sent || status == STRATA_OK;
     return status;
+}
+
+/* Where no memory can be pinned, as while another GPU of the process is lost: by the
+ * device's own way, which has read them when the stream has ended. */
+static int send_plain(struct staging *s, size_t n, strata_error *err)
+{
+    const struct device_ops *ops = s->handle->device->ops;
+    int status = STRATA_OK;
+    for (size_t i = 0; i < n && status == STRATA_OK; i++) {
+        const struct staging_source *from = &s->source[i];
+        if (from->bytes > 0)
+            status = ops->copy(s->stream, s->dst, from->data, from->bytes, COPY_TO_DEVICE,
+                               err);
+        s->dst += from->bytes;
+    }
+    const int ended = staging_wait(s, status == STRATA_OK ? err : NULL);
+    return status != STRATA_OK ? status : ended;
 }
 
 int staging_send_all(struct staging *s, void *dst, const struct staging_source *sources,
@@ -201,10 +240,11 @@ int staging_send_all(struct staging *s, void *dst, const struct staging_source *
     s->bytes = 0;
     for (size_t i = 0; i < n; i++)
         s->bytes += sources[i].bytes;
+    if (s->bytes == 0)
+        return STRATA_OK;
     s->by_slots = !take_whole(s);
-    const int status = s->pinned || !s->by_slots ? STRATA_OK : make_slots(s, err);
-    if (status != STRATA_OK)
-        return status;
+    if (s->by_slots && !s->pinned && make_slots(s) != STRATA_OK)
+        return send_plain(s, n, err);
     s->at = 0;
     s->piece = piece_of(s);
     s->err = err;
@@ -214,7 +254,10 @@ int staging_send_all(struct staging *s, void *dst, const struct staging_source *
     else
         while (send_piece(&s->job, 0))
             ;
-    return s->status == STRATA_OK && !s->by_slots ? note_sent(s, err) : s->status;
+    if (s->by_slots)
+        return s->status;
+    const int noted = note_sent(s, s->status == STRATA_OK ? err : NULL);
+    return s->status != STRATA_OK ? s->status : noted;
 }
 
 int staging_send(struct staging *s, void *dst, const void *src, size_t bytes,

@@ -83,16 +83,34 @@ uint64_t cuda_unused_bytes(const struct cuda_device *d)
     return unused;
 }
 
+/* Some calls are about all GPUs of the process, as those that pin memory, and return what
+ * another one has lost; what a stream of this one says is its own. */
+static bool is_own(const struct cuda_device *d)
+{
+    if (!d->memory_stream)
+        return true;
+    cudaError_t own = cudaSetDevice(d->index);
+    if (own == cudaSuccess)
+        own = cudaStreamQuery(d->memory_stream);
+    cudaGetLastError();
+    return own != cudaSuccess && own != cudaErrorNotReady;
+}
+
 int cuda_status(struct cuda_device *d, cudaError_t result, const char *what,
                 strata_error *err)
 {
     if (result == cudaSuccess)
         return STRATA_OK;
     cudaGetLastError();
-    if (is_sticky(result)) {
+    if (is_sticky(result) && is_own(d)) {
         lose(d, result, what);
         return cuda_check(&d->base, err);
     }
+    if (is_sticky(result))
+        return error_set(
+            err, STRATA_EDEVICE,
+            "device cuda:%d, %s: another GPU of this process is lost: %s (%s)", d->index,
+            what, cudaGetErrorString(result), cudaGetErrorName(result));
     if (result == cudaErrorMemoryAllocation)
         return error_set(err, STRATA_ENOMEM,
                          "device cuda:%d, %s: out of memory, %llu bytes free; use a "
@@ -108,8 +126,11 @@ int cuda_foreign(struct cuda_device *d, const char *what, strata_error *err)
     if (left == cudaSuccess)
         return STRATA_OK;
     cudaGetLastError();
-    if (is_sticky(left))
-        return cuda_status(d, left, "work of other code in this process", err);
+    if (is_sticky(left)) { /* of another GPU: the next call of this one is not to blame */
+        const int status =
+            cuda_status(d, left, "work of other code in this process", err);
+        return status == STRATA_EDEVICELOST ? status : STRATA_OK;
+    }
     return error_set(err, STRATA_EDEVICE,
                      "device cuda:%d, before %s: other code in this process left the "
                      "error \"%s\" (%s) unread; it has been cleared, try again",

@@ -194,6 +194,7 @@ int parts_begin(struct parts_room *room, struct parts_run *run, strata_error *er
     if (status != STRATA_OK)
         return status;
     bind_parts(room, run);
+    staging_begin(&room->staging);
     status = copy_bindings(room, run, 0, x->n_inputs, err);
     if (status == STRATA_OK)
         status = parts_on_host(c) ? context_run(c, err) : context_start(c, err);

@@ -6,6 +6,7 @@ CRITERION_TESTS += \
 	tests/cuda/device \
 	tests/cuda/foreign \
 	tests/cuda/layers \
+	tests/cuda/lost \
 	tests/cuda/network \
 	tests/cuda/reformat
 tests_cuda_batch_SOURCES = tests/cuda/batch.c tests/engine/batch_net.h \
@@ -20,6 +21,7 @@ tests_cuda_foreign_SOURCES = tests/cuda/foreign.c tests/cuda/chain.c tests/cuda/
 tests_cuda_foreign_LDADD = $(LDADD) $(DL_LIBS)
 tests_cuda_layers_SOURCES = tests/cuda/layers.c tests/cuda/sample.c tests/cuda/sample.h \
 	tests/cuda/device.h tests/layers/cases.h $(LAYER_CASES)
+tests_cuda_lost_SOURCES = tests/cuda/lost.c tests/engine/batch_net.h tests/cuda/device.h
 tests_cuda_network_SOURCES = tests/cuda/network.c tests/cuda/chain.c tests/cuda/chain.h \
 	tests/cuda/device.h
 tests_cuda_reformat_SOURCES = tests/cuda/reformat.c tests/cuda/device.h
