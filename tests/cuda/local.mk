@@ -40,7 +40,10 @@ tests_cuda_cudnn_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_cuda_cudnn_LDADD = $(LDADD) $(CUDA_LDFLAGS) -lcudnn $(PTHREAD_LIBS)
 endif
 if HAVE_CUDA
-CRITERION_TESTS += tests/cuda/faults
+CRITERION_TESTS += tests/cuda/faults tests/cuda/other_lost
+tests_cuda_other_lost_SOURCES = tests/cuda/other_lost.c kernels/device.h kernels/error.c \
+	kernels/memory.c kernels/node.c
+tests_cuda_other_lost_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_cuda_faults_SOURCES = tests/cuda/faults.c tests/cuda/fault.c tests/cuda/fault.h \
 	tests/cuda/runtime.h tests/engine/batch_net.h tests/cuda/device.h
 tests_cuda_faults_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
