@@ -12,9 +12,8 @@ enum {
     WHOLE = 64 << 20,  /* the most that is kept pinned for a context's inputs */
     ALONE = 256 << 10, /* bytes that take less than waking others */
     PIECES = 16,       /* that a few threads share well; one alone needs a quarter */
-    WHOLE_PIECES = 36,
-    LEAST_PIECE =
-        64 << 10 /* giving one to the driver takes about as long as filling it */
+    /* Giving one to the driver takes half as long as filling it. */
+    LEAST_PIECE = 128 << 10,
 };
 
 void staging_open(struct staging *s, strata_handle *handle, strata_stream *stream)
@@ -200,8 +199,7 @@ static bool send_piece(struct carriers_job *job, int who)
 /* Of so many bytes: some are on their way while others are filled. */
 static size_t piece_of(const struct staging *s)
 {
-    const size_t many = s->by_slots ? PIECES : WHOLE_PIECES;
-    const size_t share = s->bytes / (s->bytes > ALONE ? many : PIECES / 4) + 1;
+    const size_t share = s->bytes / (s->bytes > ALONE ? PIECES : PIECES / 4) + 1;
     const size_t piece = (share + LEAST_PIECE - 1) / LEAST_PIECE * LEAST_PIECE;
     return piece < STAGING_PIECE || !s->by_slots ? piece : STAGING_PIECE;
 }
@@ -213,8 +211,8 @@ static int note_sent(struct staging *s, strata_error *err)
     return status;
 }
 
-/* Where no memory can be pinned, as while another GPU of the process is lost: by the
- * device's own way, which has read them when the stream has ended. */
+/* Where no memory can be pinned: by the device's own way, which has read them when the
+ * stream has ended. */
 static int send_plain(struct staging *s, size_t n, strata_error *err)
 {
     const struct device_ops *ops = s->handle->device->ops;
@@ -250,7 +248,7 @@ int staging_send_all(struct staging *s, void *dst, const struct staging_source *
     s->err = err;
     s->status = STRATA_OK;
     if (s->bytes > ALONE)
-        carriers_run(&s->job);
+        carriers_run(&s->job, (s->bytes - 1) / s->piece + 1);
     else
         while (send_piece(&s->job, 0))
             ;

@@ -28,7 +28,7 @@ static int stage(struct parts_room *room, size_t index, strata_error *err)
     if (!checked_mul(row_bytes, 2 * room->most, &bytes))
         return error_set(err, STRATA_EOVERFLOW, "binding '%s': too large",
                          e->execution->bindings[index].name);
-    /* Without it, as while another GPU of the process is lost, each is a copy. */
+    /* Where none can be had each part is a copy. */
     p->staged = strata_host_alloc(room->context->handle, (size_t)bytes, NULL);
     p->bytes = p->staged ? (size_t)bytes / 2 : 0;
     return STRATA_OK;

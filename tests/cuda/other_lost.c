@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the CUDA module holds a GPU to be when another one of the process is lost, over a
- * runtime of this file: it needs no GPU. A stream tells what its own GPU has lost;
- * memory of the host is every GPU's, and its calls tell what any has.
+ * What the CUDA module says of a GPU when another one of the process is lost, over a
+ * runtime of this file: it needs no GPU. That driver ends the work of all GPUs, as those
+ * of today do, or only of the one.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ enum { GPUS = 2 };
 
 /* ---- the runtime ------------------------------------------------------------------- */
 
-static bool is_lost[GPUS];
+static bool is_lost[GPUS], ends_all;
 static int streams[GPUS]; /* their addresses are the streams */
 static int current, calls;
 static cudaError_t last;
@@ -34,9 +34,14 @@ static bool any_lost(void)
     return is_lost[0] || is_lost[1];
 }
 
+static bool gpu_lost(int gpu)
+{
+    return is_lost[gpu] || (ends_all && any_lost());
+}
+
 static bool lost_of(cudaStream_t s)
 {
-    return is_lost[(int *)(void *)s - streams];
+    return gpu_lost((int)((int *)(void *)s - streams));
 }
 
 cudaError_t cudaGetLastError(void)
@@ -70,7 +75,7 @@ cudaError_t cudaSetDevice(int device)
 cudaError_t cudaMemGetInfo(size_t *unused, size_t *total)
 {
     *unused = *total = 1 << 20;
-    return end(is_lost[current]);
+    return end(gpu_lost(current));
 }
 
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr which, int device)
@@ -92,7 +97,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
 {
     (void)flags;
     *out = (cudaStream_t)(void *)&streams[current];
-    return end(is_lost[current]);
+    return end(gpu_lost(current));
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t s)
@@ -113,7 +118,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t s)
 cudaError_t cudaMemPoolCreate(cudaMemPool_t *out, const struct cudaMemPoolProps *how)
 {
     *out = (cudaMemPool_t)(void *)&streams[how->location.id];
-    return end(is_lost[how->location.id]);
+    return end(gpu_lost(how->location.id));
 }
 
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr which,
@@ -139,8 +144,8 @@ cudaError_t cudaMallocFromPoolAsync(void **out, size_t n, cudaMemPool_t pool,
 
 cudaError_t cudaMalloc(void **out, size_t n)
 {
-    *out = is_lost[current] ? NULL : malloc(n);
-    return end(is_lost[current]);
+    *out = gpu_lost(current) ? NULL : malloc(n);
+    return end(gpu_lost(current));
 }
 
 cudaError_t cudaFreeAsync(void *data, cudaStream_t s)
@@ -152,27 +157,27 @@ cudaError_t cudaFreeAsync(void *data, cudaStream_t s)
 cudaError_t cudaFree(void *data)
 {
     free(data);
-    return end(is_lost[current]);
+    return end(gpu_lost(current));
 }
 
 cudaError_t cudaHostAlloc(void **out, size_t n, unsigned flags)
 {
     (void)flags;
-    *out = any_lost() ? NULL : malloc(n);
-    return end(any_lost());
+    *out = gpu_lost(current) ? NULL : malloc(n);
+    return end(gpu_lost(current));
 }
 
 cudaError_t cudaFreeHost(void *data)
 {
     free(data);
-    return end(any_lost());
+    return end(gpu_lost(current));
 }
 
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *out, const void *data)
 {
     (void)data;
     out->type = cudaMemoryTypeHost;
-    return end(any_lost());
+    return end(gpu_lost(current));
 }
 
 /* ---- the GPUs ------------------------------------------------------------------------
@@ -206,59 +211,62 @@ static void put(strata_allocator a, void *data)
     a.free(a.user, data, 4096);
 }
 
-Test(cuda_other_lost, calls_that_are_every_gpus_do_not_lose_this_one)
+static void lose_first(void)
 {
     strata_error err;
-    open_gpus();
-    void *pinned = get(cuda_host_memory(base(1)));
-    cr_assert_not_null(pinned);
-    cr_expect(cuda_is_pinned(base(1), pinned));
     is_lost[0] = true;
-    cr_expect_null(get(cuda_host_memory(base(1))));
-    cr_expect_not(cuda_is_pinned(base(1), pinned));
-    put(cuda_host_memory(base(1)), pinned);
-    cr_expect_eq(last, cudaSuccess, "nothing is left to the next who asks");
-    cr_expect_eq(cuda_check(base(1), &err), STRATA_OK, "%s", err.message);
-    void *data = get(cuda_memory(base(1)));
-    cr_expect_not_null(data);
-    put(cuda_memory(base(1)), data);
-    cr_expect_eq(cuda_status(&gpus[1], cudaErrorIllegalAddress, "a call", &err),
-                 STRATA_EDEVICE);
-    cr_expect(strstr(err.message, "device cuda:1, a call: another GPU"), "%s",
-              err.message);
-    cr_expect_eq(cuda_check(base(1), &err), STRATA_OK, "%s", err.message);
-}
-
-Test(cuda_other_lost, what_others_left_unread_is_of_the_gpu_that_is_lost)
-{
-    strata_error err;
-    open_gpus();
-    is_lost[0] = true;
-    last = cudaErrorIllegalAddress;
-    cr_expect_eq(cuda_foreign(&gpus[1], "a layer", &err), STRATA_OK, "%s", err.message);
-    cr_expect_eq(last, cudaSuccess);
-    cr_expect_eq(cuda_check(base(1), &err), STRATA_OK, "%s", err.message);
-    last = cudaErrorIllegalAddress;
-    cr_expect_eq(cuda_foreign(&gpus[0], "a layer", &err), STRATA_EDEVICELOST);
-    cr_expect_eq(cuda_check(base(0), &err), STRATA_EDEVICELOST);
-}
-
-Test(cuda_other_lost, a_gpu_that_is_lost_itself_is_not_called_again)
-{
-    strata_error err;
-    open_gpus();
-    void *data = get(cuda_memory(base(1)));
-    is_lost[1] = true;
-    cr_expect_null(get(cuda_host_memory(base(1))));
-    cr_expect_eq(cuda_check(base(1), &err), STRATA_EDEVICELOST);
-    cr_expect(strstr(err.message, "cuda:1 is lost since allocating pinned host memory"),
+    cr_expect_eq(cuda_status(&gpus[0], cudaStreamSynchronize(gpus[0].memory_stream),
+                             "work on a stream", &err),
+                 STRATA_EDEVICELOST);
+    cr_expect(strstr(err.message, "cuda:0 is lost since work on a stream: an illegal"),
               "%s", err.message);
-    cr_expect_eq(cuda_check(base(0), &err), STRATA_OK, "%s", err.message);
+    cr_expect_eq(last, cudaSuccess, "nothing is left to the next who asks");
+}
+
+Test(cuda_other_lost, one_that_is_lost_with_another_says_so_before_any_work)
+{
+    strata_error err;
+    open_gpus();
+    void *data = get(cuda_memory(base(1))), *pinned = get(cuda_host_memory(base(1)));
+    cr_assert(data && pinned);
+    cr_expect(cuda_is_pinned(base(1), pinned));
+    ends_all = true;
+    lose_first();
+    cr_expect_eq(cuda_check(base(1), &err), STRATA_EDEVICELOST);
+    cr_expect(strstr(err.message, "cuda:1 is lost since cuda:0 was, which the driver"),
+              "%s", err.message);
     const int before = calls;
     cr_expect_null(get(cuda_memory(base(1))));
     cr_expect_null(get(cuda_host_memory(base(1))));
-    cr_expect_not(cuda_is_pinned(base(1), &err));
+    cr_expect_not(cuda_is_pinned(base(1), pinned));
     put(cuda_memory(base(1)), data);
-    cr_expect_eq(calls, before);
+    put(cuda_host_memory(base(1)), pinned);
+    cr_expect_eq(calls, before, "a lost GPU is not called");
     free(data);
+    free(pinned);
+}
+
+Test(cuda_other_lost, one_that_is_well_goes_on)
+{
+    strata_error err;
+    open_gpus();
+    lose_first();
+    cr_expect_eq(cuda_check(base(1), &err), STRATA_OK, "%s", err.message);
+    void *data = get(cuda_memory(base(1))), *pinned = get(cuda_host_memory(base(1)));
+    cr_expect(data && pinned);
+    cr_expect(cuda_is_pinned(base(1), pinned));
+    put(cuda_memory(base(1)), data);
+    put(cuda_host_memory(base(1)), pinned);
+    cr_expect_eq(cuda_check(base(1), &err), STRATA_OK, "%s", err.message);
+}
+
+Test(cuda_other_lost, a_question_that_fails_leaves_nothing_behind)
+{
+    strata_error err;
+    open_gpus();
+    is_lost[1] = true;
+    cr_expect_not(cuda_is_pinned(base(1), &err));
+    cr_expect_eq(last, cudaSuccess);
+    cr_expect_eq(cuda_check(base(1), &err), STRATA_EDEVICELOST);
+    cr_expect_eq(cuda_check(base(0), &err), STRATA_OK, "%s", err.message);
 }
