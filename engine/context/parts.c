@@ -195,9 +195,10 @@ int parts_begin(struct parts_room *room, struct parts_run *run, strata_error *er
         return status;
     bind_parts(room, run);
     staging_begin(&room->staging);
+    room->from_host = 0;
     status = copy_bindings(room, run, 0, x->n_inputs, err);
     if (status == STRATA_OK)
-        status = parts_on_host(c) ? context_run(c, err) : context_start(c, err);
+        status = parts_on_host(c) ? context_run(c, err) : parts_start(room, err);
     if (status == STRATA_OK)
         status = copy_bindings(room, run, x->n_inputs, x->n_bindings, err);
     unbind_parts(room);
