@@ -28,21 +28,28 @@ static bool gains(const struct parts_room *room)
            SHARE * copy_ns >= run_ns;
 }
 
-int parts_start(struct parts_room *room, strata_error *err)
+int parts_take_turn(struct parts_room *room, strata_error *err)
 {
-    strata_context *c = room->context;
-    const struct device_ops *ops = c->handle->device->ops;
-    int status = STRATA_OK;
-    if (!gains(room))
-        return context_start(c, err);
+    const strata_context *c = room->context;
     const int device = c->handle->properties.index;
+    room->in_turn = gains(room);
+    if (!room->in_turn)
+        return STRATA_OK;
     pthread_mutex_lock(&turns[device].lock);
-    if (turns[device].last && turns[device].last != room)
-        status = ops->stream_wait(c->stream, turns[device].last->ran, err);
+    const struct parts_room *last = turns[device].last;
+    return last && last != room
+               ? c->handle->device->ops->stream_wait(c->stream, last->ran, err)
+               : STRATA_OK;
+}
+
+int parts_leave_turn(struct parts_room *room, int status, strata_error *err)
+{
+    const strata_context *c = room->context;
+    const int device = c->handle->properties.index;
+    if (!room->in_turn)
+        return status;
     if (status == STRATA_OK)
-        status = context_start(c, err);
-    if (status == STRATA_OK)
-        status = ops->event_record(room->ran, c->stream, err);
+        status = c->handle->device->ops->event_record(room->ran, c->stream, err);
     if (status == STRATA_OK)
         turns[device].last = room;
     pthread_mutex_unlock(&turns[device].lock);
@@ -52,24 +59,24 @@ int parts_start(struct parts_room *room, strata_error *err)
 /* Where the device has no events to be had, runs take no turns. */
 void parts_open_turns(struct parts_room *room)
 {
-    struct device *d = room->context->handle->device;
-    if (!parts_on_host(room->context) &&
-        d->ops->event_create(d, &room->ran, NULL) != STRATA_OK)
+    const strata_handle *h = room->context->handle;
+    if (h->properties.kind != STRATA_HOST &&
+        h->device->ops->event_create(h->device, &room->ran, NULL) != STRATA_OK)
         room->ran = NULL;
 }
 
 void parts_close_turns(struct parts_room *room)
 {
-    const strata_context *c = room->context;
+    const strata_handle *h = room->context->handle;
+    const int device = h->properties.index;
     if (!room->ran)
         return;
-    const int device = c->handle->properties.index;
     if (device < DEVICES) {
         pthread_mutex_lock(&turns[device].lock);
         if (turns[device].last == room)
             turns[device].last = NULL;
         pthread_mutex_unlock(&turns[device].lock);
     }
-    c->handle->device->ops->event_destroy(room->ran);
+    h->device->ops->event_destroy(room->ran);
     room->ran = NULL;
 }
