@@ -97,15 +97,16 @@ static void leave(struct carriers_job *job)
         pthread_cond_wait(&all.done, &all.lock);
 }
 
-void carriers_run(struct carriers_job *job)
+void carriers_run(struct carriers_job *job, size_t pieces)
 {
     job->joined = job->working = 0;
     job->drained = false;
     pthread_mutex_lock(&all.lock);
     job->next = all.jobs;
     all.jobs = job;
-    pthread_cond_broadcast(&all.wanted);
     pthread_mutex_unlock(&all.lock);
+    for (size_t i = 0; i < pieces / 2 && i < CARRIERS_MOST; i++)
+        pthread_cond_signal(&all.wanted);
     while (job->piece(job, 0))
         ;
     pthread_mutex_lock(&all.lock);

@@ -9,6 +9,7 @@
 #define ENGINE_CARRIERS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum { CARRIERS_MOST = 5 }; /* beside the caller */
 
@@ -25,7 +26,8 @@ struct carriers_job {
  * Without any the caller works alone. */
 void carriers_open(void);
 void carriers_close(void);
-/* The calling thread works, too; on return no piece is left or under way. */
-void carriers_run(struct carriers_job *job);
+/* A job of so many pieces. The calling thread works, too, and others are woken for two
+ * pieces each; on return none is left or under way. */
+void carriers_run(struct carriers_job *job, size_t pieces);
 
 #endif /* ENGINE_CARRIERS_H */

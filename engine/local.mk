@@ -30,6 +30,7 @@ ENGINE_SOURCES = \
 	engine/context/sizes.c \
 	engine/context/state.c \
 	engine/context/steps.c \
+	engine/context/turn.c \
 	engine/engine.c \
 	engine/engine.h \
 	engine/file/load.c \
@@ -39,6 +40,7 @@ ENGINE_SOURCES = \
 	engine/file/stored.h \
 	engine/file/weights.c \
 	engine/image.c \
+	engine/past_caches.h \
 	engine/setup.c \
 	engine/share.c \
 	engine/sizes.c \

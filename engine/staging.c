@@ -6,13 +6,14 @@
  */
 #include "engine/staging.h"
 
-#include <string.h>
+#include "engine/past_caches.h"
 
 enum {
-    ALONE = 1 << 20, /* bytes that take less than waking others */
-    PIECES = 16,     /* that a few threads share well; one alone needs a quarter */
-    LEAST_PIECE =
-        64 << 10 /* giving one to the driver takes about as long as filling it */
+    WHOLE = 64 << 20,  /* the most that is kept pinned for a context's inputs */
+    ALONE = 256 << 10, /* bytes that take less than waking others */
+    PIECES = 16,       /* that a few threads share well; one alone needs a quarter */
+    /* Giving one to the driver takes half as long as filling it. */
+    LEAST_PIECE = 128 << 10,
 };
 
 void staging_open(struct staging *s, strata_handle *handle, strata_stream *stream)
@@ -21,20 +22,80 @@ void staging_open(struct staging *s, strata_handle *handle, strata_stream *strea
     pthread_mutex_init(&s->lock, NULL);
 }
 
-static int make_slots(struct staging *s, strata_error *err)
+static int make_slots(struct staging *s)
 {
     const struct device_ops *ops = s->handle->device->ops;
     int status = STRATA_OK;
     for (int i = 0; i < STAGING_SLOTS && status == STRATA_OK; i++)
         if (!s->sent[i])
-            status = ops->event_create(s->handle->device, &s->sent[i], err);
+            status = ops->event_create(s->handle->device, &s->sent[i], NULL);
     if (status != STRATA_OK)
         return status;
-    s->pinned = strata_host_alloc(s->handle, (size_t)STAGING_SLOTS * STAGING_PIECE, err);
+    s->pinned = strata_host_alloc(s->handle, (size_t)STAGING_SLOTS * STAGING_PIECE, NULL);
     if (!s->pinned)
         return STRATA_ENOMEM;
     carriers_open();
     return STRATA_OK;
+}
+
+void staging_keep(struct staging *s)
+{
+    s->keeps = true;
+}
+
+void staging_begin(struct staging *s)
+{
+    s->again = true;
+}
+
+static void drop_whole(struct staging *s)
+{
+    if (!s->whole)
+        return;
+    strata_host_free(s->handle, s->whole, s->room);
+    carriers_close();
+    s->whole = NULL;
+    s->room = s->taken = 0;
+}
+
+/* Nothing of it is on its way. */
+static bool grow_whole(struct staging *s, size_t bytes)
+{
+    if (s->room >= bytes)
+        return true;
+    drop_whole(s);
+    s->whole = strata_host_alloc(s->handle, bytes, NULL);
+    if (!s->whole)
+        return false;
+    s->room = bytes;
+    carriers_open();
+    return true;
+}
+
+/* Behind what else is sent for the run, where there is room; otherwise from the begin,
+ * once nothing is on its way, in as much as the run has needed so far. False: by slots.
+ */
+static bool take_whole(struct staging *s)
+{
+    const struct device_ops *ops = s->handle->device->ops;
+    const size_t wanted = (s->again ? 0 : s->wanted) + s->bytes;
+    const bool fits = !s->again && s->bytes <= s->room - s->taken;
+    if (!s->keeps || s->bytes > WHOLE)
+        return false;
+    if (!fits) {
+        if (!s->sent[0] && ops->event_create(s->handle->device, &s->sent[0], NULL))
+            return false;
+        if (s->whole_sent && ops->event_synchronize(s->sent[0], NULL) != STRATA_OK)
+            return false;
+        s->taken = 0;
+        if (!grow_whole(s, wanted < WHOLE ? wanted : s->bytes))
+            return false;
+    }
+    s->again = false;
+    s->wanted = wanted;
+    s->at_whole = s->whole + s->taken;
+    s->taken += s->bytes;
+    return true;
 }
 
 /* A piece of what is sent: where it is to be, and where it begins. */
@@ -59,22 +120,27 @@ static struct taken take_piece(struct staging *s)
     return t;
 }
 
-static int fill_slot(struct staging *s, size_t slot, struct taken t, strata_error *err)
+static void fill(char *to, struct taken t)
 {
-    const struct device_ops *ops = s->handle->device->ops;
-    char *to = s->pinned + slot * STAGING_PIECE;
-    const int status =
-        s->used[slot] ? ops->event_synchronize(s->sent[slot], err) : STRATA_OK;
-    while (t.bytes > 0 && status == STRATA_OK) {
+    while (t.bytes > 0) {
         const size_t here = t.source->bytes - t.offset;
         const size_t n = here < t.bytes ? here : t.bytes;
         if (n > 0)
-            memcpy(to, (const char *)t.source->data + t.offset, n);
+            copy_past_caches(to, (const char *)t.source->data + t.offset, n);
         to += n;
         t.bytes -= n;
         t.offset = 0;
         t.source++;
     }
+}
+
+static int fill_slot(struct staging *s, size_t slot, struct taken t, strata_error *err)
+{
+    const struct device_ops *ops = s->handle->device->ops;
+    const int status =
+        s->used[slot] ? ops->event_synchronize(s->sent[slot], err) : STRATA_OK;
+    if (status == STRATA_OK)
+        fill(s->pinned + slot * STAGING_PIECE, t);
     return status;
 }
 
@@ -90,6 +156,27 @@ static int send_slot(struct staging *s, size_t slot, size_t at, size_t bytes,
     return status;
 }
 
+static int send_by_slot(struct staging *s, int who, struct taken t, strata_error *err)
+{
+    s->turn[who] = !s->turn[who];
+    const size_t slot = 2 * (size_t)who + s->turn[who];
+    int status = fill_slot(s, slot, t, err);
+    if (status != STRATA_OK)
+        return status;
+    pthread_mutex_lock(&s->lock);
+    status = send_slot(s, slot, t.at, t.bytes, err);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+/* The stream takes copies of several threads; they need no order. */
+static int send_in_whole(struct staging *s, struct taken t, strata_error *err)
+{
+    fill(s->at_whole + t.at, t);
+    return s->handle->device->ops->copy(s->stream, s->dst + t.at, s->at_whole + t.at,
+                                        t.bytes, COPY_TO_DEVICE, err);
+}
+
 static bool send_piece(struct carriers_job *job, int who)
 {
     struct staging *s = (struct staging *)job;
@@ -97,12 +184,9 @@ static bool send_piece(struct carriers_job *job, int who)
     const struct taken t = take_piece(s);
     if (t.bytes == 0)
         return false;
-    s->turn[who] = !s->turn[who];
-    const size_t slot = 2 * (size_t)who + s->turn[who];
-    int status = fill_slot(s, slot, t, &err);
+    const int status =
+        s->by_slots ? send_by_slot(s, who, t, &err) : send_in_whole(s, t, &err);
     pthread_mutex_lock(&s->lock);
-    if (status == STRATA_OK)
-        status = send_slot(s, slot, t.at, t.bytes, &err);
     if (status != STRATA_OK && s->status == STRATA_OK) {
         s->status = status;
         if (s->err)
@@ -113,19 +197,40 @@ static bool send_piece(struct carriers_job *job, int who)
 }
 
 /* Of so many bytes: some are on their way while others are filled. */
-static size_t piece_of(size_t bytes)
+static size_t piece_of(const struct staging *s)
 {
-    const size_t share = bytes / (bytes > ALONE ? PIECES : PIECES / 4) + 1;
+    const size_t share = s->bytes / (s->bytes > ALONE ? PIECES : PIECES / 4) + 1;
     const size_t piece = (share + LEAST_PIECE - 1) / LEAST_PIECE * LEAST_PIECE;
-    return piece < STAGING_PIECE ? piece : STAGING_PIECE;
+    return piece < STAGING_PIECE || !s->by_slots ? piece : STAGING_PIECE;
+}
+
+static int note_sent(struct staging *s, strata_error *err)
+{
+    const int status = s->handle->device->ops->event_record(s->sent[0], s->stream, err);
+    s->whole_sent = s->whole_sent || status == STRATA_OK;
+    return status;
+}
+
+/* Where no memory can be pinned: by the device's own way, which has read them when the
+ * stream has ended. */
+static int send_plain(struct staging *s, size_t n, strata_error *err)
+{
+    const struct device_ops *ops = s->handle->device->ops;
+    int status = STRATA_OK;
+    for (size_t i = 0; i < n && status == STRATA_OK; i++) {
+        const struct staging_source *from = &s->source[i];
+        if (from->bytes > 0)
+            status = ops->copy(s->stream, s->dst, from->data, from->bytes, COPY_TO_DEVICE,
+                               err);
+        s->dst += from->bytes;
+    }
+    const int ended = staging_wait(s, status == STRATA_OK ? err : NULL);
+    return status != STRATA_OK ? status : ended;
 }
 
 int staging_send_all(struct staging *s, void *dst, const struct staging_source *sources,
                      size_t n, strata_error *err)
 {
-    int status = s->pinned ? STRATA_OK : make_slots(s, err);
-    if (status != STRATA_OK)
-        return status;
     s->job.piece = send_piece;
     s->dst = dst;
     s->source = sources;
@@ -133,16 +238,24 @@ int staging_send_all(struct staging *s, void *dst, const struct staging_source *
     s->bytes = 0;
     for (size_t i = 0; i < n; i++)
         s->bytes += sources[i].bytes;
+    if (s->bytes == 0)
+        return STRATA_OK;
+    s->by_slots = !take_whole(s);
+    if (s->by_slots && !s->pinned && make_slots(s) != STRATA_OK)
+        return send_plain(s, n, err);
     s->at = 0;
-    s->piece = piece_of(s->bytes);
+    s->piece = piece_of(s);
     s->err = err;
     s->status = STRATA_OK;
     if (s->bytes > ALONE)
-        carriers_run(&s->job);
+        carriers_run(&s->job, (s->bytes - 1) / s->piece + 1);
     else
         while (send_piece(&s->job, 0))
             ;
-    return s->status;
+    if (s->by_slots)
+        return s->status;
+    const int noted = note_sent(s, s->status == STRATA_OK ? err : NULL);
+    return s->status != STRATA_OK ? s->status : noted;
 }
 
 int staging_send(struct staging *s, void *dst, const void *src, size_t bytes,
@@ -166,6 +279,7 @@ void staging_close(struct staging *s)
     for (int i = 0; i < STAGING_SLOTS; i++)
         if (s->sent[i])
             ops->event_destroy(s->sent[i]);
+    drop_whole(s);
     strata_host_free(s->handle, s->pinned, (size_t)STAGING_SLOTS * STAGING_PIECE);
     if (s->pinned)
         carriers_close();

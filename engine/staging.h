@@ -24,7 +24,14 @@ struct staging {
     struct carriers_job job; /* what is sent now */
     strata_handle *handle;
     strata_stream *stream;
-    char *pinned; /* of all slots; NULL until something is sent */
+    bool keeps;         /* memory for whole batches: nothing waits for slots */
+    bool again;         /* what is sent next is a run's first */
+    char *whole;        /* of all that is sent for a run */
+    size_t room, taken; /* bytes of it, and those that are in use */
+    size_t wanted;      /* that the run has sent */
+    char *at_whole;     /* where that begins which is sent now */
+    bool whole_sent;
+    char *pinned; /* of all slots; NULL until something is sent by them */
     strata_event *sent[STAGING_SLOTS];
     bool used[STAGING_SLOTS];
     bool turn[CARRIERS_MOST + 1]; /* of each thread's two */
@@ -34,12 +41,17 @@ struct staging {
     size_t offset;                       /* from this byte on */
     size_t bytes, at;                    /* pieces before `at` are taken */
     size_t piece;                        /* bytes of one, at most STAGING_PIECE */
+    bool by_slots;                       /* else pieces lie as they will in dst */
     strata_error *err;
     int status;
 };
 
 /* To be closed also if nothing is sent. */
 void staging_open(struct staging *s, strata_handle *handle, strata_stream *stream);
+/* It keeps memory for all that is sent from one staging_begin to the next, up to a bound:
+ * as contexts do for their runs. */
+void staging_keep(struct staging *s);
+void staging_begin(struct staging *s);
 /* Put on the stream; src is the caller's again on return. */
 int staging_send(struct staging *s, void *dst, const void *src, size_t bytes,
                  strata_error *err);

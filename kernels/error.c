@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * CUDA results in three classes. Sticky ones leave the GPU's context useless until the
- * process ends: the device is lost, and nothing calls CUDA for it any more. Running out
- * of memory is retryable. The rest belong to the call that failed. None stays on CUDA's
- * own record, where it would be blamed on the next caller.
+ * process ends: the device is lost, and nothing calls CUDA for it any more. The driver
+ * extends that to all GPUs of the process, whose calls return the same from then on.
+ * Running out of memory is retryable. The rest belong to the call that failed. None stays
+ * on CUDA's own record, where it would be blamed on the next caller.
  */
 #include "kernels/device.h"
 
@@ -41,20 +42,44 @@ struct cuda_state *cuda_state_of(int index)
     return &states[index];
 }
 
-/* The first failure is kept as the reason. */
+/* Of the GPUs of the process the one that was found lost first; -1: none is. */
+static atomic_int first_lost = -1;
+
+/* The first failure is kept as the reason; of a GPU that is lost behind another, that. */
 static void lose(struct cuda_device *d, cudaError_t result, const char *what)
 {
-    int expected = USABLE;
+    int expected = USABLE, first = -1;
     if (!atomic_compare_exchange_strong(&d->state->lost, &expected, LOSING))
         return;
-    snprintf(d->state->reason, sizeof d->state->reason, "%s: %s (%s)", what,
-             cudaGetErrorString(result), cudaGetErrorName(result));
+    if (atomic_compare_exchange_strong(&first_lost, &first, d->index))
+        snprintf(d->state->reason, sizeof d->state->reason, "%s: %s (%s)", what,
+                 cudaGetErrorString(result), cudaGetErrorName(result));
+    else
+        snprintf(
+            d->state->reason, sizeof d->state->reason,
+            "cuda:%d was, which the driver extends to all GPUs of a process (%s: %s)",
+            first, what, cudaGetErrorString(result));
     atomic_store(&d->state->lost, LOST);
+}
+
+/* Whether the loss of another GPU is this one's, too, before some work of it finds out.
+ */
+static void ask_own(struct cuda_device *d)
+{
+    if (atomic_load(&first_lost) < 0 || !d->memory_stream ||
+        cudaSetDevice(d->index) != cudaSuccess)
+        return;
+    const cudaError_t own = cudaStreamQuery(d->memory_stream);
+    cudaGetLastError();
+    if (is_sticky(own))
+        lose(d, own, "its streams");
 }
 
 int cuda_check(struct device *base, strata_error *err)
 {
     struct cuda_device *d = cuda_device(base);
+    if (atomic_load(&d->state->lost) == USABLE)
+        ask_own(d);
     const int lost = atomic_load(&d->state->lost);
     if (lost == USABLE)
         return STRATA_OK;

@@ -120,8 +120,10 @@ GPU_BUNDLE_CONTENT = \
 	tests/cuda/faults \
 	tests/cuda/foreign \
 	tests/cuda/layers \
+	tests/cuda/lost \
 	tests/cuda/network \
 	tests/cuda/reformat \
+	tests/cuda/turns \
 	tests/engine/save \
 	tests/cuda/candidates \
 	tests/layers/example_plugins \

@@ -73,19 +73,6 @@ strata_allocator cuda_memory(struct device *d)
     return (strata_allocator){.alloc = device_alloc, .free = device_free, .user = d};
 }
 
-/* Pinned memory is every GPU's of the process: it also fails where another one is lost,
- * which says nothing of this one. */
-static bool pinned_failed(struct cuda_device *d, cudaError_t result)
-{
-    if (result == cudaSuccess)
-        return false;
-    cudaGetLastError();
-    const cudaError_t own = cudaStreamQuery(d->memory_stream);
-    if (own != cudaSuccess && own != cudaErrorNotReady)
-        cuda_status(d, own, "allocating pinned host memory", NULL);
-    return true;
-}
-
 static void *pinned_alloc(void *user, size_t bytes, size_t alignment)
 {
     struct cuda_device *d = user;
@@ -94,11 +81,12 @@ static void *pinned_alloc(void *user, size_t bytes, size_t alignment)
     if (alignment > 256 || cuda_enter(d, NULL) != STRATA_OK)
         return NULL;
     const bool near = cuda_prefer_node(&before, d->index);
-    const bool failed =
-        pinned_failed(d, cudaHostAlloc(&ptr, bytes, cudaHostAllocPortable));
+    const cudaError_t result = cudaHostAlloc(&ptr, bytes, cudaHostAllocPortable);
     if (near)
         cuda_leave_node(&before);
-    return failed ? NULL : ptr;
+    return cuda_status(d, result, "allocating pinned host memory", NULL) == STRATA_OK
+               ? ptr
+               : NULL;
 }
 
 static void pinned_free(void *user, void *ptr, size_t bytes)
@@ -119,7 +107,8 @@ bool cuda_is_pinned(struct device *d, const void *data)
 {
     struct cudaPointerAttributes found = {.type = cudaMemoryTypeUnregistered};
     return cuda_enter(cuda_device(d), NULL) == STRATA_OK &&
-           cudaPointerGetAttributes(&found, data) == cudaSuccess &&
+           cuda_status(cuda_device(d), cudaPointerGetAttributes(&found, data),
+                       "asking for a pointer's memory", NULL) == STRATA_OK &&
            found.type != cudaMemoryTypeUnregistered;
 }
 

@@ -127,6 +127,7 @@ def read_arguments():
     p.add_argument("--device", choices=("cuda", "host"), default="cuda")
     p.add_argument("--gpus", type=int, default=1)
     p.add_argument("--net", type=pathlib.Path, default=root / "bench/nets/resnet50.ini")
+    p.add_argument("--engine", type=pathlib.Path, help="of --net, built before so")
     p.add_argument("--digits", type=pathlib.Path, default=root / "examples/digits")
     p.add_argument("--batch", type=int, default=32)
     p.add_argument("--delay", type=int, default=1000, help="us that small requests wait")

@@ -42,7 +42,7 @@ class Case:
         self.args, self.table = args, Table()
         self.on_gpu = args.device != "host"
         self.repository = args.out / "models"
-        self.engine = args.out / "net.engine"
+        self.engine = args.engine or args.out / "net.engine"
         self.strata = shlex.split(args.strata)
         self.first = "cuda:0" if self.on_gpu else "host"
         self.inputs = self.outputs = None
@@ -57,9 +57,10 @@ class Case:
         fast = ["--set", "build.precision=fp16", "--set", "build.math=tensor_op"]
         if a.budget:
             fast += ["--set", f"build.costs_budget={a.budget}"]
-        self.command("build", a.net, "-d", self.first, "-D", "batch=N",
-                     "--set", f"profile.N=1, {a.batch}", *(fast if self.on_gpu else []),
-                     "-o", self.engine, "--quiet")
+        if not a.engine:
+            self.command("build", a.net, "-d", self.first, "-D", "batch=N",
+                         "--set", f"profile.N=1, {a.batch}", *(fast if self.on_gpu else []),
+                         "-o", self.engine, "--quiet")
         self.deploy("net", self.engine)
         self.copy("net", "gather", dynamic_batching=(
             f"{{ preferred_batch_size: [ {a.batch} ] "

@@ -5,10 +5,11 @@
  * model do, in turns with the other kind of memory. Medians of ms a run, and rows a
  * second.
  *
- *   bench/serving/parts NET.engine DEVICE [ROWS [PARTS [CONTEXTS [SECONDS]]]]
+ *   bench/serving/parts NET.engine DEVICE [ROWS [PARTS [CONTEXTS [SECONDS [PAUSE]]]]]
  *
  * The engine's outputs and inputs have the batch as their first dim; a batch is of PARTS
- * parts of ROWS rows.
+ * parts of ROWS rows. Between runs a context sleeps PAUSE us, as it does where one client
+ * waits for each answer; that is no part of a run's time.
  */
 #include <strata/parts.h>
 
@@ -30,6 +31,7 @@ struct lane {
     strata_memory memory[MOST_PARTS][2 * MOST_BINDINGS];
     int n;
     double seconds, *ms; /* of each run */
+    long pause_us;
     size_t runs;
     strata_error err;
 };
@@ -81,6 +83,8 @@ static void *run_lane(void *arg)
 {
     struct lane *l = arg;
     const double begin = now();
+    const struct timespec pause = {.tv_sec = l->pause_us / 1000000,
+                                   .tv_nsec = l->pause_us % 1000000 * 1000};
     double last = begin;
     while (last - begin < l->seconds && l->runs < MOST_RUNS) {
         if (strata_context_run_parts(l->context, l->parts, (size_t)l->n, &l->err) !=
@@ -89,6 +93,10 @@ static void *run_lane(void *arg)
         const double end = now();
         l->ms[l->runs++] = (end - last) * 1e3;
         last = end;
+        if (l->pause_us > 0) {
+            nanosleep(&pause, NULL);
+            last = now();
+        }
     }
     return NULL;
 }
@@ -126,11 +134,9 @@ static int measure(struct lane *lanes, int n, int64_t rows, const char *name)
     return 0;
 }
 
-static int open_lane(struct lane *l, const strata_engine *e, const char *device, int n,
-                     double seconds, strata_error *err)
+static int open_lane(struct lane *l, const strata_engine *e, const char *device,
+                     strata_error *err)
 {
-    l->n = n;
-    l->seconds = seconds;
     l->ms = calloc(MOST_RUNS, sizeof *l->ms);
     int status = l->ms ? strata_create(&l->handle, device, err) : STRATA_ENOMEM;
     return status == STRATA_OK ? strata_context_create(&l->context, e, l->handle, err)
@@ -148,9 +154,11 @@ int main(int argc, char **argv)
     const int n = argc > 4 ? atoi(argv[4]) : 8;
     const int contexts = argc > 5 ? atoi(argv[5]) : 2;
     const double seconds = argc > 6 ? atof(argv[6]) : 2;
+    const long pause_us = argc > 7 ? atol(argv[7]) : 0;
     if (argc < 3 || rows < 1 || n < 1 || n > MOST_PARTS || contexts < 1 ||
-        contexts > MOST_CONTEXTS || seconds <= 0) {
-        fputs("usage: parts NET.engine DEVICE [ROWS [PARTS [CONTEXTS [SECONDS]]]]\n",
+        contexts > MOST_CONTEXTS || seconds <= 0 || pause_us < 0) {
+        fputs("usage: parts NET.engine DEVICE [ROWS [PARTS [CONTEXTS [SECONDS "
+              "[PAUSE]]]]]\n",
               stderr);
         return 2;
     }
@@ -159,8 +167,10 @@ int main(int argc, char **argv)
         status = strata_create(&handle, argv[2], &err);
     if (status == STRATA_OK)
         status = strata_engine_load(&engine, handle, registry, argv[1], &err);
-    for (int i = 0; i < contexts && status == STRATA_OK; i++)
-        status = open_lane(&lanes[i], engine, argv[2], n, seconds, &err);
+    for (int i = 0; i < contexts && status == STRATA_OK; i++) {
+        lanes[i] = (struct lane){.n = n, .seconds = seconds, .pause_us = pause_us};
+        status = open_lane(&lanes[i], engine, argv[2], &err);
+    }
     int code = status != STRATA_OK;
     for (int kind = 0; kind < 2 && code == 0; kind++) {
         for (int i = 0; i < contexts && code == 0; i++)

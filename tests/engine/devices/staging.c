@@ -37,6 +37,7 @@ static void fill(unsigned char *bytes, size_t n, unsigned seed)
 
 struct sender {
     unsigned seed;
+    bool keeps;
     int wrong, failed;
 };
 
@@ -52,8 +53,12 @@ static void *send_all(void *arg)
     cr_assert(src && dst && kept);
     cr_assert_eq(strata_create(&h, "host", &err), STRATA_OK);
     staging_open(&s, h, h->stream);
+    if (me->keeps)
+        staging_keep(&s);
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         const size_t n = sizes[k];
+        if (k % 2)
+            staging_begin(&s);
         fill(kept, n, me->seed + (unsigned)k);
         memcpy(src, kept, n);
         memset(dst, 0xa5, n + 1);
@@ -75,7 +80,7 @@ Test(staging, every_byte_comes_where_it_belongs_for_several_senders_at_a_time)
     struct sender senders[SENDERS];
     pthread_t threads[SENDERS];
     for (unsigned i = 0; i < SENDERS; i++) {
-        senders[i] = (struct sender){.seed = 1 + 100 * i};
+        senders[i] = (struct sender){.seed = 1 + 100 * i, .keeps = i % 2};
         cr_assert_eq(pthread_create(&threads[i], NULL, send_all, &senders[i]), 0);
     }
     for (int i = 0; i < SENDERS; i++) {
@@ -85,7 +90,7 @@ Test(staging, every_byte_comes_where_it_belongs_for_several_senders_at_a_time)
     }
 }
 
-Test(staging, many_sources_come_one_behind_the_other)
+static void send_many_sources(bool keeps)
 {
     enum { SOURCES = 37, ROUNDS = 12 };
     struct staging_source sources[SOURCES];
@@ -97,6 +102,8 @@ Test(staging, many_sources_come_one_behind_the_other)
     cr_assert(src && dst && expected);
     cr_assert_eq(strata_create(&h, "host", &err), STRATA_OK);
     staging_open(&s, h, h->stream);
+    if (keeps)
+        staging_keep(&s);
     srand((unsigned)time(NULL));
     for (int round = 0; round < ROUNDS; round++) {
         size_t bytes = 0;
@@ -110,6 +117,7 @@ Test(staging, many_sources_come_one_behind_the_other)
             bytes += n;
         }
         memset(dst, 0xa5, bytes + 1);
+        staging_begin(&s);
         cr_expect_eq(staging_send_all(&s, dst, sources, SOURCES, &err), STRATA_OK);
         cr_expect_eq(staging_wait(&s, &err), STRATA_OK);
         cr_expect_eq(memcmp(dst, expected, bytes), 0, "round %d", round);
@@ -122,6 +130,50 @@ Test(staging, many_sources_come_one_behind_the_other)
     free(expected);
 }
 
+Test(staging, many_sources_come_one_behind_the_other)
+{
+    send_many_sources(false);
+    send_many_sources(true);
+}
+
+/* The inputs of a run: none waits for another's copy, as each has its place. */
+Test(staging, what_is_sent_for_a_run_lies_side_by_side)
+{
+    enum { INPUTS = 3, RUNS = 5 };
+    const size_t bytes[INPUTS] = {3 * STAGING_PIECE + 5, 7, 5 * STAGING_PIECE};
+    unsigned char *src = malloc(LARGEST), *dst[INPUTS];
+    strata_handle *h;
+    strata_error err;
+    struct staging s;
+    cr_assert(src);
+    cr_assert_eq(strata_create(&h, "host", &err), STRATA_OK);
+    staging_open(&s, h, h->stream);
+    staging_keep(&s);
+    for (int i = 0; i < INPUTS; i++)
+        cr_assert(dst[i] = malloc(bytes[i]));
+    for (unsigned run = 0; run < RUNS; run++) {
+        const size_t room = s.room;
+        staging_begin(&s);
+        for (unsigned i = 0; i < INPUTS; i++) {
+            fill(src, bytes[i], 10 * run + i);
+            cr_expect_eq(staging_send(&s, dst[i], src, bytes[i], &err), STRATA_OK);
+        }
+        cr_expect_eq(staging_wait(&s, &err), STRATA_OK);
+        for (unsigned i = 0; i < INPUTS; i++) {
+            fill(src, bytes[i], 10 * run + i);
+            cr_expect_eq(memcmp(dst[i], src, bytes[i]), 0, "run %u, input %u", run, i);
+        }
+        cr_expect(run == 0 || s.room == room, "run %u: %zu bytes, %zu before", run,
+                  s.room, room);
+    }
+    cr_expect_eq(s.room, bytes[0] + bytes[1] + bytes[2]);
+    staging_close(&s);
+    for (int i = 0; i < INPUTS; i++)
+        free(dst[i]);
+    free(src);
+    strata_destroy(h);
+}
+
 Test(staging, sending_nothing_needs_no_memory)
 {
     strata_handle *h;
@@ -129,6 +181,10 @@ Test(staging, sending_nothing_needs_no_memory)
     struct staging s;
     cr_assert_eq(strata_create(&h, "host", &err), STRATA_OK);
     staging_open(&s, h, h->stream);
+    staging_keep(&s);
+    cr_expect_eq(staging_send(&s, NULL, NULL, 0, &err), STRATA_OK);
+    cr_expect_null(s.pinned);
+    cr_expect_null(s.whole);
     staging_close(&s);
     strata_destroy(h);
 }
@@ -150,7 +206,7 @@ static int copy_or_fail(strata_stream *s, void *dst, const void *src, size_t byt
     return real_copy(s, dst, src, bytes, direction, err);
 }
 
-Test(staging, a_copy_that_fails_ends_the_way_and_the_next_goes_on)
+static void fail_copies(bool keeps)
 {
     unsigned char *src = malloc(LARGEST), *dst = malloc(LARGEST);
     strata_handle *h;
@@ -165,7 +221,14 @@ Test(staging, a_copy_that_fails_ends_the_way_and_the_next_goes_on)
     h->device->ops = &failing;
     fill(src, LARGEST, 9);
     staging_open(&s, h, h->stream);
-    for (int at = 0; at < LARGEST / STAGING_PIECE; at++) {
+    if (keeps)
+        staging_keep(&s);
+    fail_at = -1;
+    copies = 0;
+    cr_expect_eq(staging_send(&s, dst, src, LARGEST, &err), STRATA_OK);
+    const int pieces = copies;
+    cr_expect_gt(pieces, CARRIERS_MOST);
+    for (int at = 0; at < pieces; at++) {
         copies = 0;
         fail_at = at;
         cr_expect_eq(staging_send(&s, dst, src, LARGEST, &err), STRATA_EDEVICELOST);
@@ -177,6 +240,58 @@ Test(staging, a_copy_that_fails_ends_the_way_and_the_next_goes_on)
         cr_expect_eq(memcmp(dst, src, LARGEST), 0);
     }
     staging_close(&s);
+    h->device->ops = before;
+    strata_destroy(h);
+    free(src);
+    free(dst);
+}
+
+Test(staging, a_copy_that_fails_ends_the_way_and_the_next_goes_on)
+{
+    fail_copies(false);
+    fail_copies(true);
+}
+
+static void *refuse(void *user, size_t bytes, size_t alignment)
+{
+    (void)user, (void)bytes, (void)alignment;
+    return NULL;
+}
+
+static strata_allocator no_host_memory(struct device *d)
+{
+    (void)d;
+    return (strata_allocator){.alloc = refuse};
+}
+
+/* As on a GPU of a process that has lost another one. */
+Test(staging, without_pinned_memory_the_device_copies_by_itself)
+{
+    unsigned char *src = malloc(LARGEST), *dst = malloc(LARGEST + 1);
+    strata_handle *h;
+    strata_error err;
+    struct staging s;
+    cr_assert(src && dst);
+    cr_assert_eq(strata_create(&h, "host", &err), STRATA_OK);
+    const struct device_ops *before = h->device->ops;
+    failing = *before;
+    failing.host_memory = no_host_memory;
+    h->device->ops = &failing;
+    for (int keeps = 0; keeps < 2; keeps++) {
+        const struct staging_source sources[] = {
+            {src, 4099}, {src, 0}, {src + 4099, LARGEST - 4099}};
+        staging_open(&s, h, h->stream);
+        if (keeps)
+            staging_keep(&s);
+        fill(src, LARGEST, 9);
+        memset(dst, 0xa5, LARGEST + 1);
+        cr_expect_eq(staging_send_all(&s, dst, sources, 3, &err), STRATA_OK);
+        memset(src, 0, LARGEST); /* it was read */
+        fill(src, LARGEST, 9);
+        cr_expect_eq(memcmp(dst, src, LARGEST), 0);
+        cr_expect_eq(dst[LARGEST], 0xa5);
+        staging_close(&s);
+    }
     h->device->ops = before;
     strata_destroy(h);
     free(src);
