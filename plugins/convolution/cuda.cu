@@ -29,10 +29,6 @@ static const strata_row hopper_rows[] = {
      {STRATA_SAME}},
 };
 static const strata_row plain_rows[] = {{{STRATA_F32_NHWC}, {STRATA_SAME}}};
-static const strata_row patch_rows[] = {
-    {{STRATA_F16_NHWC8 | STRATA_F16_NHWC | STRATA_BF16_NHWC8 | STRATA_BF16_NHWC},
-     {STRATA_SAME}},
-};
 
 HOPPER_EACH(HOPPER_CALLBACKS)
 PLAIN_EACH(PLAIN_CALLBACKS)
@@ -217,8 +213,8 @@ static const strata_impl impls[] = {
     GEMM_IMPL_OF(gemm_deep_accept, 53, "wgmma_128x64d", wgmma_128x64d, 90, 90, 0.45),
     HOPPER_EACH(HOPPER_IMPL)
     PLAIN_EACH(PLAIN_IMPL)
-    COPIED_IMPL(80, "patch_64", patch_64, patch_rows),
-    COPIED_IMPL(81, "patch_32", patch_32, patch_rows),
+    COPIED_IMPL(80, "patch_64", patch_64, hopper_rows),
+    COPIED_IMPL(81, "patch_32", patch_32, hopper_rows),
 };
 
 static const strata_extends convolution = {

@@ -97,8 +97,8 @@ static inline void stem_float_fill(stem_float_job *job, const strata_run *r, int
     job->y_window = y.step[2];
     const bool aligned = (uintptr_t)y.data % (4 * (uintptr_t)join) == 0 &&
                          y.image % join == 0 && y.step[1] % join == 0;
-    job->filters_join = aligned && y.channel == 1 && y.step[2] % join == 0 &&
-                        s->out_c % join == 0;
+    job->filters_join =
+        aligned && y.channel == 1 && y.step[2] % join == 0 && s->out_c % join == 0;
     job->windows_join = aligned && !job->filters_join && y.step[2] == 1 &&
                         y.channel % join == 0 && w->out[2] % join == 0;
 }

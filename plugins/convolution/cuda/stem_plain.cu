@@ -13,7 +13,7 @@ enum {
     TILE_H = 8,
     TILE_W = 16,
     SIDE = 8, /* windows and filters of a thread */
-    MOST_SHARED = 232448 / BLOCKS - 1024
+    MOST_SHARED = 232448 / 2 - 2048 /* of two; 7 x 7 x 4 has room for no more */
 };
 
 struct stem_plain_job : stem_float_job {
@@ -56,8 +56,7 @@ static __device__ inline void stem_plain_load(const stem_plain_job &job,
                                               uint32_t patch)
 {
     const int32_t size = job.height * job.width, plane = job.patch_h * job.pitch * 4;
-    const int32_t h = at.p * job.stride_h - job.begin_h,
-                  w = at.q * stride - job.begin_w;
+    const int32_t h = at.p * job.stride_h - job.begin_h, w = at.q * stride - job.begin_w;
     const float *x = job.x + (int64_t)at.image * job.channels * size;
     const uint32_t pixels = job.patch_h * job.patch_w.d;
     for (uint32_t i = threadIdx.x; i < pixels; i += THREADS) {
@@ -97,10 +96,9 @@ static __device__ inline void stem_plain_row(float (&sum)[SIDE][SIDE], const flo
 }
 
 template <int Taps, int Stride>
-static __device__ inline void stem_plain_multiply(float (&sum)[SIDE][SIDE],
-                                                  const stem_plain_job &job,
-                                                  const stem_plain_lane &lane,
-                                                  const float *patch, const float *weight)
+static __device__ inline void
+stem_plain_multiply(float (&sum)[SIDE][SIDE], const stem_plain_job &job,
+                    const stem_plain_lane &lane, const float *patch, const float *weight)
 {
     const float4 *f = (const float4 *)weight + lane.filter / 4;
     patch += lane.row * job.stride_h * job.pitch + lane.column * Stride;
@@ -235,8 +233,8 @@ static int32_t stem_plain_weights(const convolution_state *s)
 
 static int32_t stem_plain_bytes(const convolution_state *s)
 {
-    return 4 * (stem_plain_weights(s) + (int32_t)s->in_c * stem_plain_patch_h(&s->w) *
-                                            stem_plain_pitch(&s->w));
+    return 4 * (stem_plain_weights(s) +
+                (int32_t)s->in_c * stem_plain_patch_h(&s->w) * stem_plain_pitch(&s->w));
 }
 
 int stem_plain_accept(const strata_node *n)
@@ -282,8 +280,7 @@ int stem_plain_setup(const strata_node *n, void *state)
     stem_plain_pack_job job = {};
     job.depth = (int32_t)(s->in_c * s->w.kernel[1] * s->w.kernel[2]);
     job.filters = (int32_t)s->out_c;
-    job.size =
-        (job.filters + STEM_FILTERS - 1) / STEM_FILTERS * stem_plain_weights(s);
+    job.size = (job.filters + STEM_FILTERS - 1) / STEM_FILTERS * stem_plain_weights(s);
     return convolution_pack(n, s, job, sizeof(float), stem_plain_pack_kernel);
 }
 

@@ -20,8 +20,8 @@
 
 enum {
     WARPGROUP = 128,
-    GROUPS = 3, /* at most, of a block */
-    PIXEL = 16, /* bytes */
+    GROUPS = 3,                  /* at most, of a block */
+    PIXEL = 16,                  /* bytes */
     STEP = STEM_FILTERS * 8 * 4, /* bytes of the weights of two taps */
     MOST_SHARED = 232448 - 1024
 };
@@ -70,7 +70,8 @@ static __device__ inline void stem_tf32_load(const stem_tf32_job &job,
                                              const stem_tf32_strip &at, uint32_t ring,
                                              int32_t h, int32_t count, int32_t slot)
 {
-    const int32_t first = (at.q << job.shift) - job.begin_w, size = job.height * job.width;
+    const int32_t first = (at.q << job.shift) - job.begin_w,
+                  size = job.height * job.width;
     const int32_t pixels = job.pieces << job.shift, mask = (1 << job.shift) - 1;
     for (; count > 0; count--, h++, slot = slot + 1 < job.ring ? slot + 1 : 0) {
         const bool inside = (uint32_t)h < (uint32_t)job.height;
@@ -90,10 +91,9 @@ static __device__ inline void stem_tf32_load(const stem_tf32_job &job,
 
 /* The row of windows whose first row of the image is in `slot`. */
 template <int N>
-static __device__ inline void stem_tf32_multiply(float (&sum)[N / 8][4],
-                                                 const stem_tf32_job &job,
-                                                 uint32_t weight, uint32_t ring,
-                                                 int32_t slot)
+static __device__ inline void
+stem_tf32_multiply(float (&sum)[N / 8][4], const stem_tf32_job &job, uint32_t weight,
+                   uint32_t ring, int32_t slot)
 {
     const uint32_t mask = (1u << job.shift) - 1, deeper = mask ? job.list : PIXEL;
     const uint32_t steps = job.kernel_h * job.pairs, taps = 2 * job.pairs;
@@ -158,10 +158,9 @@ static __device__ inline void stem_tf32_store(const stem_tf32_job &job, float *y
 
 /* A warpgroup's windows of row p. */
 template <int N>
-static __device__ inline void stem_tf32_move(const stem_tf32_job &job,
-                                             const stem_tf32_tail &tail,
-                                             const stem_tf32_strip &at, int32_t p,
-                                             float (&sum)[N / 8][4])
+static __device__ inline void
+stem_tf32_move(const stem_tf32_job &job, const stem_tf32_tail &tail,
+               const stem_tf32_strip &at, int32_t p, float (&sum)[N / 8][4])
 {
     const int32_t windows = min(N, job.out_w - at.q), first = threadIdx.x % 4 * 2;
     float *y = job.y + at.image * job.y_image + tail.filter * job.y_filter +
@@ -220,7 +219,8 @@ static __global__ void __launch_bounds__(GROUPS *WARPGROUP, 1)
     const uint32_t group = threadIdx.x / WARPGROUP, filter = blockIdx.y * STEM_FILTERS;
     const uint32_t weight = shared_address(memory);
     const uint32_t ring = weight + steps * STEP + group * job.ring * job.row;
-    const uint4 *from = (const uint4 *)job.weight + (size_t)blockIdx.y * steps * STEP / 16;
+    const uint4 *from =
+        (const uint4 *)job.weight + (size_t)blockIdx.y * steps * STEP / 16;
     for (int32_t i = threadIdx.x; i < steps * STEP / 16; i += blockDim.x)
         copy_piece(weight + i * 16, from + i, true);
     /* Channels that are none stay zero. */
