@@ -16,14 +16,14 @@
 #define PATCH_SIDE 8    /* output pixels */
 #define PATCH_STAGES 16 /* at most, of all warpgroups */
 
-/* Floats, as TF32, leave room for fewer warpgroups: weights of 64 x 64 x 9 are two thirds
- * of a block's memory. */
+/* Floats, as TF32, leave room for fewer warpgroups: weights of 64 x 64 x 9, or of 32 x
+ * 128 x 9, are two thirds of a block's memory. */
 template <typename Element_, int Columns_>
 struct patch_tile {
     typedef Element_ Element;
     static const int Size = (int)sizeof(Element), Depth = PRODUCT_ROW / Size;
     static const int Columns = Columns_, Parts = 1;
-    static const int Groups = Columns * Size > 128 ? 2 : 4;
+    static const int Groups = Size == 4 ? 2 : 4;
     static const int Threads = Groups * 128 + 32;
     static const int Panel = Columns * Size % 128 == 0 ? 128 / Size : 64 / Size;
     static const int PanelBytes = 64 * Panel * Size;
