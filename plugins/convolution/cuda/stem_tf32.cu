@@ -65,26 +65,24 @@ struct stem_tf32_strip {
     }
 };
 
-/* `count` rows of the image from row h on, to the ring from `slot` on. */
+/* `count` rows of the image from row h on, to the ring from `slot` on. Four lanes have a
+ * pixel, so that a warp writes to all banks; channels that are none become zero. */
 static __device__ inline void stem_tf32_load(const stem_tf32_job &job,
                                              const stem_tf32_strip &at, uint32_t ring,
                                              int32_t h, int32_t count, int32_t slot)
 {
-    const int32_t first = (at.q << job.shift) - job.begin_w,
-                  size = job.height * job.width;
-    const int32_t pixels = job.pieces << job.shift, mask = (1 << job.shift) - 1;
+    const int32_t first = (at.q << job.shift) - job.begin_w, mask = (1 << job.shift) - 1;
+    const int32_t pixels = job.pieces << job.shift, c = threadIdx.x % 4;
+    const bool real = c < job.channels;
+    const float *x = at.x + (real ? (int64_t)c * job.height * job.width : 0);
     for (; count > 0; count--, h++, slot = slot + 1 < job.ring ? slot + 1 : 0) {
-        const bool inside = (uint32_t)h < (uint32_t)job.height;
-        const float *from = at.x + (inside ? h * job.width : 0);
-        for (int32_t i = threadIdx.x % WARPGROUP; i < pixels; i += WARPGROUP) {
+        const bool inside = real && (uint32_t)h < (uint32_t)job.height;
+        const float *from = x + (inside ? h * job.width : 0);
+        const uint32_t row = ring + slot * job.row + c * 4;
+        for (int32_t i = threadIdx.x % WARPGROUP / 4; i < pixels; i += WARPGROUP / 4) {
             const bool valid = inside && (uint32_t)(first + i) < (uint32_t)job.width;
-            const float *pixel = from + (valid ? first + i : 0);
-            const uint32_t to =
-                ring + slot * job.row + (i & mask) * job.list + (i >> job.shift) * PIXEL;
-#pragma unroll
-            for (int c = 0; c < 4; c++, pixel += size)
-                if (c < job.channels)
-                    copy_float(to + c * 4, pixel, valid);
+            copy_float(row + (i & mask) * job.list + (i >> job.shift) * PIXEL,
+                       from + (valid ? first + i : 0), valid);
         }
     }
 }
@@ -177,17 +175,21 @@ stem_tf32_move(const stem_tf32_job &job, const stem_tf32_tail &tail,
                             first + j * 8 + 1 < windows);
 }
 
-/* Rows of windows from at.p to `last`. */
+/* The rows of the image under the strip's first row of windows. */
+static __device__ inline void stem_tf32_fill(const stem_tf32_job &job,
+                                             const stem_tf32_strip &at, uint32_t ring)
+{
+    stem_tf32_load(job, at, ring, at.p * job.stride_h - job.begin_h, job.kernel_h, 0);
+}
+
+/* Rows of windows from at.p to `last`, the first of which is on its way. */
 template <int N>
 static __device__ inline void
 stem_tf32_walk(const stem_tf32_job &job, const stem_tf32_tail &tail,
                const stem_tf32_strip &at, int32_t last, uint32_t weight, uint32_t ring)
 {
     const uint32_t barrier = 1 + threadIdx.x / WARPGROUP;
-    int32_t h = at.p * job.stride_h - job.begin_h, slot = 0;
-    stem_tf32_load(job, at, ring, h, job.kernel_h, 0);
-    copy_commit();
-    h += job.kernel_h;
+    int32_t h = at.p * job.stride_h - job.begin_h + job.kernel_h, slot = 0;
     for (int32_t p = at.p; p < last; p++, h += job.stride_h) {
         float sum[N / 8][4];
         const int32_t free = slot + job.kernel_h;
@@ -209,38 +211,40 @@ stem_tf32_walk(const stem_tf32_job &job, const stem_tf32_tail &tail,
     }
 }
 
-/* All warpgroups of all blocks share the rows of windows evenly. */
+/* All warpgroups of all blocks share the rows of windows evenly, those of a block rows
+ * below each other. */
 template <int N>
 static __global__ void __launch_bounds__(GROUPS *WARPGROUP, 1)
     stem_tf32_kernel(const __grid_constant__ stem_tf32_job job)
 {
     extern __shared__ __align__(128) uint8_t memory[];
     const int32_t steps = job.kernel_h * job.pairs;
-    const uint32_t group = threadIdx.x / WARPGROUP, filter = blockIdx.y * STEM_FILTERS;
-    const uint32_t weight = shared_address(memory);
+    const uint32_t groups = blockDim.x / WARPGROUP, group = threadIdx.x / WARPGROUP;
+    const uint32_t weight = shared_address(memory), filter = blockIdx.y * STEM_FILTERS;
     const uint32_t ring = weight + steps * STEP + group * job.ring * job.row;
     const uint4 *from =
         (const uint4 *)job.weight + (size_t)blockIdx.y * steps * STEP / 16;
+    const uint64_t place = blockIdx.x * groups + group, places = gridDim.x * groups;
+    uint32_t row = (uint32_t)(job.rows * place / places);
+    const uint32_t end = (uint32_t)(job.rows * (place + 1) / places);
     for (int32_t i = threadIdx.x; i < steps * STEP / 16; i += blockDim.x)
         copy_piece(weight + i * 16, from + i, true);
-    /* Channels that are none stay zero. */
-    for (int32_t i = threadIdx.x % WARPGROUP; i < job.ring * job.row / 16; i += WARPGROUP)
-        ((uint4 *)(memory + (ring - weight)))[i] = make_uint4(0, 0, 0, 0);
+    if (row < end)
+        stem_tf32_fill(job, stem_tf32_strip(job, row, N), ring);
+    copy_commit();
     const stem_tf32_tail tail(job, filter + threadIdx.x % WARPGROUP / 32 * 16 +
                                        threadIdx.x % 32 / 4 * 2);
-    copy_commit();
     copy_wait<0>();
     publish_shared();
     __syncthreads();
-    const uint64_t place = group * gridDim.x + blockIdx.x;
-    const uint64_t places = (uint64_t)gridDim.x * (blockDim.x / WARPGROUP);
-    uint32_t row = (uint32_t)(job.rows * place / places);
-    const uint32_t end = (uint32_t)(job.rows * (place + 1) / places);
     while (row < end) {
         const stem_tf32_strip at(job, row, N);
         const int32_t last = min(job.out_h, at.p + (int32_t)(end - row));
         stem_tf32_walk<N>(job, tail, at, last, weight, ring);
         row += (uint32_t)(last - at.p);
+        if (row < end)
+            stem_tf32_fill(job, stem_tf32_strip(job, row, N), ring);
+        copy_commit();
     }
 }
 
@@ -263,6 +267,7 @@ static stem_tf32_plan stem_tf32_plan_of(const struct window *w)
     plan.pairs = (int32_t)((w->kernel[2] + 1) / 2);
     plan.shift = w->stride[2] == 4 ? 2 : (int32_t)w->stride[2] - 1;
     plan.pieces = plan.columns + ((2 * plan.pairs - 1) >> plan.shift);
+    plan.pieces += (12 - plan.pieces % 8) % 8; /* two lists lie in different banks */
     plan.row = (plan.pieces << plan.shift) * PIXEL;
     plan.ring = (int32_t)(w->kernel[1] + w->stride[1]);
     const int32_t weights = (int32_t)w->kernel[1] * plan.pairs * STEP;
