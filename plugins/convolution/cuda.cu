@@ -5,6 +5,7 @@
 #include "plugins/convolution/cuda/convolution.cuh"
 #include "plugins/convolution/cuda/hopper.cuh"
 #include "plugins/convolution/cuda/plain.cuh"
+#include "plugins/convolution/cuda/stem_float.cuh"
 
 static const strata_row direct_rows[] = {
     {{CUDA_FLOATS}, {STRATA_SAME}},
@@ -14,6 +15,9 @@ static const strata_row direct_rows[] = {
 static const strata_row same_rows[] = {{{CUDA_FLOATS}, {STRATA_SAME}}};
 static const strata_row stem_rows[] = {
     {{STRATA_F32_NCHW | STRATA_F16_NCHW}, {STRATA_F16_NHWC8 | STRATA_F16_NHWC}},
+};
+static const strata_row stem_float_rows[] = {
+    {{STRATA_F32_NCHW}, {STRATA_F32_NHWC | STRATA_F32_NCHW}},
 };
 static const strata_row gemm_rows[] = {
     {{STRATA_F16_NHWC8 | STRATA_F16_NHWC}, {STRATA_SAME}},
@@ -25,10 +29,6 @@ static const strata_row hopper_rows[] = {
      {STRATA_SAME}},
 };
 static const strata_row plain_rows[] = {{{STRATA_F32_NHWC}, {STRATA_SAME}}};
-static const strata_row patch_rows[] = {
-    {{STRATA_F16_NHWC8 | STRATA_F16_NHWC | STRATA_BF16_NHWC8 | STRATA_BF16_NHWC},
-     {STRATA_SAME}},
-};
 
 HOPPER_EACH(HOPPER_CALLBACKS)
 PLAIN_EACH(PLAIN_CALLBACKS)
@@ -146,6 +146,33 @@ static const strata_impl impls[] = {
      .accept = stem_wgmma_accept,
      .setup = stem_wgmma_setup,
      .run = stem_wgmma_run},
+    {.id = 8,
+     .device = STRATA_CUDA,
+     .flags = STRATA_WEIGHT_PACKED,
+     .min_sm = 90,
+     .max_sm = 90,
+     .epilogues = CONVOLUTION_EPILOGUES & ~STRATA_EPILOGUE_RESIDUAL,
+     .name = "stem_tf32",
+     .rows = STRATA_ARRAY(stem_float_rows),
+     .activations = CUDA_ALL_ACTIVATIONS,
+     .efficiency = 0.7,
+     .state_size = sizeof(convolution_state),
+     .accept = stem_tf32_accept,
+     .setup = stem_tf32_setup,
+     .run = stem_tf32_run},
+    {.id = 9,
+     .device = STRATA_CUDA,
+     .flags = STRATA_WEIGHT_PACKED,
+     .min_sm = 80,
+     .epilogues = CONVOLUTION_EPILOGUES & ~STRATA_EPILOGUE_RESIDUAL,
+     .name = "stem_plain",
+     .rows = STRATA_ARRAY(stem_float_rows),
+     .activations = CUDA_ALL_ACTIVATIONS,
+     .efficiency = 0.6,
+     .state_size = sizeof(convolution_state),
+     .accept = stem_plain_accept,
+     .setup = stem_plain_setup,
+     .run = stem_plain_run},
     {.id = 4,
      .device = STRATA_CUDA,
      .flags = STRATA_PAD_IGNORED | STRATA_STRIDED_OUT | STRATA_WEIGHT_PACKED,
@@ -186,8 +213,8 @@ static const strata_impl impls[] = {
     GEMM_IMPL_OF(gemm_deep_accept, 53, "wgmma_128x64d", wgmma_128x64d, 90, 90, 0.45),
     HOPPER_EACH(HOPPER_IMPL)
     PLAIN_EACH(PLAIN_IMPL)
-    COPIED_IMPL(80, "patch_64", patch_64, patch_rows),
-    COPIED_IMPL(81, "patch_32", patch_32, patch_rows),
+    COPIED_IMPL(80, "patch_64", patch_64, hopper_rows),
+    COPIED_IMPL(81, "patch_32", patch_32, hopper_rows),
 };
 
 static const strata_extends convolution = {

@@ -26,6 +26,8 @@ CONVOLUTION_KERNELS = \
 	plugins/convolution/cuda/plain.cu \
 	plugins/convolution/cuda/simt.cu \
 	plugins/convolution/cuda/stem.cu \
+	plugins/convolution/cuda/stem_plain.cu \
+	plugins/convolution/cuda/stem_tf32.cu \
 	plugins/convolution/cuda/stem_wgmma.cu \
 	plugins/convolution/cuda/wgmma.cu
 CUDA_PLUGIN_KERNELS += $(CONVOLUTION_KERNELS)
@@ -39,6 +41,7 @@ EXTRA_DIST += \
 	plugins/convolution/cuda/plain.cuh \
 	plugins/convolution/cuda/slide.cuh \
 	plugins/convolution/cuda/stem.cuh \
+	plugins/convolution/cuda/stem_float.cuh \
 	plugins/convolution/cuda/stem_wgmma.cuh \
 	plugins/convolution/cuda/wgmma_tile.cuh
 if HAVE_CUDA
@@ -51,6 +54,7 @@ endif
 # Instructions that only this chip has, whatever else is compiled for.
 plugins/convolution/cuda/hopper.lo plugins/convolution/cuda/patch.lo \
 	plugins/convolution/cuda/plain.lo \
+	plugins/convolution/cuda/stem_tf32.lo \
 	plugins/convolution/cuda/stem_wgmma.lo plugins/convolution/cuda/wgmma.lo: \
 	NVCC_ARCH_FLAGS = -gencode=arch=compute_90a,code=sm_90a
 

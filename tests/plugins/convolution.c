@@ -86,6 +86,12 @@ static const struct layer_case cases[] = {
      .in = {S4(1, 1, 21, 226)}},
     {"Convolution", "filters = 16; kernel = 5x4; stride = 2; pad = 0, 1",
      .in = {S4(3, 2, 14, 200)}},
+    {"Convolution", "filters = 33; kernel = 4; stride = 4", .in = {S4(2, 3, 37, 70)}},
+    {"Convolution", "filters = 34; kernel = 3; pad = 1", .in = {S4(1, 3, 18, 130)}},
+    {"Convolution", "filters = 68; kernel = 5x3; stride = 3x1; pad = 2, 0",
+     .in = {S4(2, 4, 20, 34)}},
+    {"Convolution", "filters = 12; kernel = 5; pad = 2; stride = 2",
+     .in = {S3(2, 3, 300)}},
     /* Large enough to be worked on in bands. */
     {"Convolution", "filters = 24; kernel = 3; pad = 1", .in = {S4(2, 16, 97, 50)}},
     {"Convolution", "filters = 40; kernel = 3x2; stride = 2; dilation = 3x1; pad = 4, 1",
@@ -146,6 +152,8 @@ static const struct layer_case large[] = {
     {"Convolution", "filters = 136; kernel = 3; stride = 2; pad = 0, 1, 1, 0",
      .in = {S4(8, 40, 97, 99)}},
     {"Convolution", "filters = 200; kernel = 1", .in = {S4(7, 24, 60, 61)}},
+    {"Convolution", "filters = 24; kernel = 7; stride = 2; pad = 3",
+     .in = {S4(3, 3, 3000, 20)}},
 };
 
 LAYER_CASES(Convolution, ORDINARY(cases), LARGE(large))

@@ -30,7 +30,10 @@ static const product_launch *const launches[HOPPER_TACTICS][PRODUCT_TYPES] = {
     PRODUCT_EVERY(1, 64, 1, 5, false, false, true, 2),     /* 64x64_split */
     PRODUCT_EVERY(1, 32, 1, 12, false, false, true, 1),    /* 64x32_split */
     /* 128x128_deep */
-    {NULL, NULL, PRODUCT_OF(float, 1, 128, 2, 5, false, true, false, 1)}};
+    {NULL, NULL, PRODUCT_OF(float, 1, 128, 2, 5, false, true, false, 1)},
+    PRODUCT_EVERY(1, 128, 2, 4, false, false, true, 1), /* 128x128_split */
+    PRODUCT_EVERY(1, 128, 3, 3, false, false, true, 1), /* 192x128_split */
+};
 
 /* ---- what it takes --------------------------------------------------------------------
  */

@@ -20,7 +20,9 @@
     _(128x64_split)                                                                      \
     _(64x64_split)                                                                       \
     _(64x32_split)                                                                       \
-    _(128x128_deep)
+    _(128x128_deep)                                                                      \
+    _(128x128_split)                                                                     \
+    _(192x128_split)
 
 #include "plugins/common/product/tactics.h"
 

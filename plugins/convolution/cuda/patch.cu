@@ -12,7 +12,7 @@
 
 struct patch_launch {
     const void *kernel;
-    int32_t columns, panel, threads, groups, extra, weights;
+    int32_t columns, panel, threads, groups, extra, weights, depth;
 };
 
 template <class C>
@@ -24,22 +24,26 @@ static const patch_launch patch_launch_of = {
     .groups = C::Groups,
     .extra = C::Extra,
     .weights = C::WeightBytes,
+    .depth = C::Depth,
 };
 
-/* By tactic: 64 filters, 32; of FP16, of BF16. */
-static const patch_launch *const launches[2][2] = {
-    {&patch_launch_of<patch_tile<__half, 64>>,
-     &patch_launch_of<patch_tile<__nv_bfloat16, 64>>},
-    {&patch_launch_of<patch_tile<__half, 32>>,
-     &patch_launch_of<patch_tile<__nv_bfloat16, 32>>},
-};
+#define PATCH_OF(type, columns) &patch_launch_of<patch_tile<type, columns>>
+#define PATCH_EVERY(columns)                                                             \
+    {                                                                                    \
+        PATCH_OF(__half, columns), PATCH_OF(__nv_bfloat16, columns),                     \
+            PATCH_OF(float, columns)                                                     \
+    }
+
+/* By tactic: 64 filters, 32. */
+static const patch_launch *const launches[2][PRODUCT_TYPES] = {PATCH_EVERY(64),
+                                                               PATCH_EVERY(32)};
 
 static int64_t side_of(const struct window *w, int d)
 {
     return PATCH_SIDE + window_extent(w, d) - 1;
 }
 
-/* Bytes of a patch of 64 channels, to whole 1024. */
+/* Bytes of a patch of one piece of channels, to whole 1024. */
 static int64_t stage_of(const struct window *w)
 {
     return (side_of(w, 1) * side_of(w, 2) * PRODUCT_ROW + 1023) / 1024 * 1024;
@@ -78,7 +82,9 @@ static int patch_accept(const strata_node *n, int tactic)
         status = convolution_resolve(n, &s);
     if (status != STRATA_OK)
         return status;
-    const char *why = refusal(n, s, *launches[tactic][0]);
+    const char *why = product_math_refusal(n);
+    if (!why)
+        why = refusal(n, s, *launches[tactic][product_type(n->in[0].dtype)]);
     if (!why)
         why = hopper_refusal(n, s);
     return why ? STRATA_FAIL(n, STRATA_EUNSUPPORTED, "%s", why) : STRATA_OK;
@@ -87,7 +93,7 @@ static int patch_accept(const strata_node *n, int tactic)
 static int patch_setup(const strata_node *n, void *state, int tactic)
 {
     convolution_state *s = (convolution_state *)state;
-    const patch_launch &l = *launches[tactic][n->out[0].dtype == STRATA_BF16];
+    const patch_launch &l = *launches[tactic][product_type(n->out[0].dtype)];
     int status = convolution_resolve(n, s);
     if (status == STRATA_OK)
         status = convolution_prepare(n, s, l.kernel, MOST_SHARED);
@@ -105,7 +111,7 @@ static bool map_images(CUtensorMap *map, const void *data, int32_t dtype, int64_
     const uint32_t box[4] = {(uint32_t)columns, (uint32_t)box_width, (uint32_t)box_height,
                              1};
     return tensor_map_boxes(map, data, dtype, 4, dims, strides, box,
-                            strides[2] * images * 2);
+                            strides[2] * images * tensor_map_size(dtype));
 }
 
 static bool map_operands(patch_job *job, const strata_run *r, const patch_launch &l)
@@ -117,7 +123,7 @@ static bool map_operands(patch_job *job, const strata_run *r, const patch_launch
     return hopper_map_weights(job, s, y->dtype, l.columns) &&
            map_images(&job->a, x->data, x->dtype, images, w->in[1], w->in[2],
                       stored_channels(x), pixel_pitch(x), side_of(w, 1), side_of(w, 2),
-                      PRODUCT_DEPTH) &&
+                      l.depth) &&
            map_images(&job->d, job->to, y->dtype, images, w->out[1], w->out[2], job->n,
                       job->to_row, PATCH_SIDE, PATCH_SIDE, l.panel) &&
            (!job->addend ||
@@ -140,7 +146,8 @@ static bool fill(patch_job *job, const strata_run *r, const patch_launch &l)
     job->pieces = (int32_t)hopper_pieces(&r->in[0]);
     job->kernel_h = (int32_t)w->kernel[1];
     job->kernel_w = (int32_t)w->kernel[2];
-    job->last = (int32_t)((channels - (job->pieces - 1) * PRODUCT_DEPTH + 15) / 16);
+    job->last = (int32_t)windows_pieces(channels - (job->pieces - 1) * l.depth,
+                                        l.depth * PRODUCT_STEP / PRODUCT_ROW);
     job->begin_h = (int32_t)w->begin[1];
     job->begin_w = (int32_t)w->begin[2];
     job->group = (int32_t)side_of(w, 2) * PRODUCT_ROW;
@@ -155,7 +162,7 @@ static bool fill(patch_job *job, const strata_run *r, const patch_launch &l)
 static int patch_run(const strata_run *r, int tactic)
 {
     const convolution_state *s = (const convolution_state *)r->state;
-    const patch_launch &l = *launches[tactic][r->out[0].dtype == STRATA_BF16];
+    const patch_launch &l = *launches[tactic][product_type(r->out[0].dtype)];
     patch_job job = {};
     if (!fill(&job, r, l))
         return STRATA_FAIL(r, STRATA_EDEVICE,

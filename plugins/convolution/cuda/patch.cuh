@@ -16,16 +16,20 @@
 #define PATCH_SIDE 8    /* output pixels */
 #define PATCH_STAGES 16 /* at most, of all warpgroups */
 
+/* Floats, as TF32, leave room for fewer warpgroups: weights of 64 x 64 x 9, or of 32 x
+ * 128 x 9, are two thirds of a block's memory. */
 template <typename Element_, int Columns_>
 struct patch_tile {
     typedef Element_ Element;
-    static const int Columns = Columns_, Parts = 1, Groups = 4;
+    static const int Size = (int)sizeof(Element), Depth = PRODUCT_ROW / Size;
+    static const int Columns = Columns_, Parts = 1;
+    static const int Groups = Size == 4 ? 2 : 4;
     static const int Threads = Groups * 128 + 32;
-    static const int Panel = Columns % 64 == 0 ? 64 : 32;
-    static const int PanelBytes = 64 * Panel * 2;
-    static const int StoreBytes = 64 * Columns * 2; /* of a warpgroup */
+    static const int Panel = Columns * Size % 128 == 0 ? 128 / Size : 64 / Size;
+    static const int PanelBytes = 64 * Panel * Size;
+    static const int StoreBytes = 64 * Columns * Size; /* of a warpgroup */
     static const int WeightBytes =
-        Columns * PRODUCT_ROW; /* of 64 channels of an element */
+        Columns * PRODUCT_ROW; /* of 128 bytes of channels of an element */
     /* barriers and biases, panels, and room to begin at a multiple of 1024 */
     static const int Extra = 1024 + 2048 + Groups * StoreBytes;
     static_assert(Groups * Columns * 4 <= 1024, "biases");
@@ -36,7 +40,7 @@ struct patch_tile {
 struct patch_job : product_job {
     divisor across, patches; /* patches in a row of an image; in an image */
     int32_t pieces, kernel_h, kernel_w;
-    int32_t last; /* of 16 channels, in the last piece */
+    int32_t last; /* instructions of the last piece: depths of 32 bytes */
     int32_t begin_h, begin_w;
     int32_t step_h, step_w; /* bytes of a patch, from an element to the next */
     int32_t group;          /* bytes, from a row of the patch to the next */
@@ -136,7 +140,7 @@ patch_load_weights(const patch_job &job, const patch_memory<C> &memory, int32_t 
     barrier_expect(memory.loaded(), job.steps * C::WeightBytes);
     for (int32_t i = 0; i < job.steps; i++)
         copy_matrix(memory.weights + i * C::WeightBytes, &job.b, memory.loaded(),
-                    i * PRODUCT_DEPTH, column, 0);
+                    i * C::Depth, column, 0);
 }
 
 template <class C>
@@ -173,7 +177,7 @@ static __device__ inline void patch_produce(const patch_job &job,
             barrier_wait(memory.empty(at), stage.parity ^ 1);
             barrier_expect(memory.full(at), job.box);
             copy_box(memory.ring + at * job.stage, &job.a, memory.full(at),
-                     piece * PRODUCT_DEPTH, p.column - job.begin_w, p.row - job.begin_h,
+                     piece * C::Depth, p.column - job.begin_w, p.row - job.begin_h,
                      p.image);
             stage.advance(job.stages);
         }
@@ -195,7 +199,7 @@ static __device__ inline uint64_t patch_descriptor(uint32_t address, uint32_t gr
            (uint64_t)(group >> 4 & 0x3fff) << 32 | UINT64_C(1) << 62;
 }
 
-/* A piece of the channels, all elements of the kernel; depths: of 16 channels in it. */
+/* A piece of the channels, all elements of the kernel; depths: of 32 bytes in it. */
 template <class C>
 static __device__ inline void
 patch_multiply(float (&sum)[C::Columns / 8][4], const patch_job &job, uint32_t patch,
