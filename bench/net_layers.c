@@ -2,7 +2,8 @@
  *
  * Each step of a run between two events, in the order and with the caches of a run; the
  * median of some runs, slowest first. Beside it the price that the plan was made from,
- * without what two events cost. `strata profile` shows more, lost_time.py what is lost.
+ * without what two events cost. `strata profile` shows more, bench/plan/lost_time.py what
+ * is lost.
  */
 #include "bench/net_layers.h"
 
