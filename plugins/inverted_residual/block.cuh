@@ -44,51 +44,84 @@ struct inverted_job {
 #if __CUDA_ARCH__ >= 900
 /* ---- the first product ----------------------------------------------------------- */
 
-/* Rows of 16 pixels of the halo, a warp each, times a step's columns. Pads are zeros of
- * what is convolved, so pixels outside of the image become that. */
+/* Factors of 16 pixels and of a step's columns, 16 deep. */
+template <int Step>
+struct inverted_factors {
+    uint32_t a[4], b[Step / 16][4];
+
+    __device__ inline void load(uint32_t pixels, uint32_t columns, int pitch)
+    {
+        inverted_load(a, pixels);
+#pragma unroll
+        for (int n = 0; n < Step / 16; n++)
+            inverted_load(b[n], columns + n * 16 * pitch);
+    }
+
+    __device__ inline void multiply(float (&sum)[Step / 8][4]) const
+    {
+#pragma unroll
+        for (int n = 0; n < Step / 16; n++) {
+            inverted_multiply(sum[2 * n], a, b[n][0], b[n][1]);
+            inverted_multiply(sum[2 * n + 1], a, b[n][2], b[n][3]);
+        }
+    }
+};
+
+/* 16 pixels' sums to what is convolved. Pads are zeros of that, so pixels outside of the
+ * image become it. */
+template <int Step>
+static __device__ inline void inverted_keep(const inverted_job &j,
+                                            float (&sum)[Step / 8][4], char *shared,
+                                            const float *bias, int row)
+{
+    const int lane = (int)threadIdx.x % 32, out = (Step + INVERTED_APART) * 2;
+    const int *table = (const int *)(shared + j.table);
+    const bool upper = table[row] >= 0, lower = table[row + 8] >= 0;
+    char *to = shared + j.middle_at + row * out + lane % 4 * 4;
+    float v[Step / 2];
+#pragma unroll
+    for (int n = 0; n < Step / 8; n++) {
+        const float2 shift = *(const float2 *)(bias + n * 8 + lane % 4 * 2);
+        v[4 * n] = sum[n][0] + shift.x, v[4 * n + 1] = sum[n][1] + shift.y;
+        v[4 * n + 2] = sum[n][2] + shift.x, v[4 * n + 3] = sum[n][3] + shift.y;
+    }
+    inverted_activate(v, j.expanded);
+#pragma unroll
+    for (int n = 0; n < Step / 8; n++) {
+        *(__half2 *)(to + n * 16) = upper ? __floats2half2_rn(v[4 * n], v[4 * n + 1])
+                                          : __half2half2(__ushort_as_half(0));
+        *(__half2 *)(to + 8 * out + n * 16) =
+            lower ? __floats2half2_rn(v[4 * n + 2], v[4 * n + 3])
+                  : __half2half2(__ushort_as_half(0));
+    }
+}
+
+/* Rows of 16 pixels of the halo, a warp each, times a step's columns. Factors are loaded
+ * while those before are multiplied. */
+template <int Step>
 static __device__ inline void inverted_expand(const inverted_job &j, char *shared,
                                               const char *piece)
 {
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     const int pitch = (j.depth + INVERTED_APART) * 2;
-    const int out = (j.step + INVERTED_APART) * 2;
-    const int *table = (const int *)(shared + j.table);
-    const float *bias = (const float *)(piece + j.depth_at);
     const uint32_t columns =
         inverted_address(piece) + (lane % 8 + lane / 16 * 8) * pitch + lane / 8 % 2 * 16;
 #pragma unroll 1
     for (int m = warp; m < j.rows / 16; m += INVERTED_WARPS) {
         const uint32_t pixels = inverted_address(shared + j.input) +
                                 (m * 16 + lane % 16) * pitch + lane / 16 * 16;
-        float sum[INVERTED_STEP / 8][4] = {};
+        float sum[Step / 8][4] = {};
+        inverted_factors<Step> now, next;
+        now.load(pixels, columns, pitch);
 #pragma unroll 2
-        for (int k = 0; k < j.depth; k += 16) {
-            uint32_t a[4], b[4];
-            inverted_load(a, pixels + k * 2);
-#pragma unroll
-            for (int n = 0; n < INVERTED_STEP / 16; n++)
-                if (n * 16 < j.step) {
-                    inverted_load(b, columns + n * 16 * pitch + k * 2);
-                    inverted_multiply(sum[2 * n], a, b[0], b[1]);
-                    inverted_multiply(sum[2 * n + 1], a, b[2], b[3]);
-                }
+        for (int k = 32; k < j.depth * 2; k += 32) {
+            next.load(pixels + k, columns + k, pitch);
+            now.multiply(sum);
+            now = next;
         }
-        const int row = m * 16 + lane / 4;
-        const bool upper = table[row] >= 0, lower = table[row + 8] >= 0;
-        char *to = shared + j.middle_at + row * out + lane % 4 * 4;
-#pragma unroll
-        for (int n = 0; n < INVERTED_STEP / 8; n++)
-            if (n * 8 < j.step) {
-                const float2 shift = *(const float2 *)(bias + n * 8 + lane % 4 * 2);
-                float v[4] = {sum[n][0] + shift.x, sum[n][1] + shift.y,
-                              sum[n][2] + shift.x, sum[n][3] + shift.y};
-                inverted_activate(v, j.expanded);
-                *(__half2 *)(to + n * 16) = upper ? __floats2half2_rn(v[0], v[1])
-                                                  : __half2half2(__ushort_as_half(0));
-                *(__half2 *)(to + 8 * out + n * 16) =
-                    lower ? __floats2half2_rn(v[2], v[3])
-                          : __half2half2(__ushort_as_half(0));
-            }
+        now.multiply(sum);
+        inverted_keep<Step>(j, sum, shared, (const float *)(piece + j.depth_at),
+                            m * 16 + lane / 4);
     }
 }
 
@@ -96,23 +129,24 @@ static __device__ inline void inverted_expand(const inverted_job &j, char *share
 
 /* Eight channels of rows one below the other. w: of the window's elements, a step's
  * channels each; the column of a window is the outer loop, so that few are held. */
-template <int K, int S>
-static __device__ inline void
-inverted_slide(float (&sum)[INVERTED_ROWS][8], const char *from, int row, int rows,
-               int across, int pitch, const float *w, int step)
+template <int K, int S, int Step>
+static __device__ inline void inverted_slide(float (&sum)[INVERTED_ROWS][8],
+                                             const char *from, int row, int rows,
+                                             int across, const float *w)
 {
 #pragma unroll 1
     for (int s = 0; s < K; s++) {
         float weight[K][8];
 #pragma unroll
         for (int r = 0; r < K; r++) {
-            *(float4 *)&weight[r][0] = *(const float4 *)(w + (r * K + s) * step);
-            *(float4 *)&weight[r][4] = *(const float4 *)(w + (r * K + s) * step + 4);
+            *(float4 *)&weight[r][0] = *(const float4 *)(w + (r * K + s) * Step);
+            *(float4 *)&weight[r][4] = *(const float4 *)(w + (r * K + s) * Step + 4);
         }
 #pragma unroll
         for (int r = 0; r < (INVERTED_ROWS - 1) * S + K; r++) {
             const int at = min(row + r, rows - 1) * across + s;
-            const pack<__half, 8> x = *(const pack<__half, 8> *)(from + at * pitch);
+            const pack<__half, 8> x =
+                *(const pack<__half, 8> *)(from + at * (Step + INVERTED_APART) * 2);
 #pragma unroll
             for (int c = 0; c < 8; c++) {
                 const float v = __half2float(x.v[c]);
@@ -131,20 +165,21 @@ struct inverted_place {
 };
 
 /* A step's channels of all pixels: for the product, or with none, to the output. */
+template <int Step>
 static __device__ inline void inverted_convolve(const inverted_job &j,
                                                 const inverted_place &place, char *shared,
                                                 const char *piece, int channel)
 {
-    const int pitch = (j.step + INVERTED_APART) * 2, packs = j.step / 8;
+    const int pitch = (Step + INVERTED_APART) * 2, packs = Step / 8;
     const int segments = (j.tile_h + INVERTED_ROWS - 1) / INVERTED_ROWS;
-    const float *bias = (const float *)(piece + j.depth_at) + j.step;
+    const float *bias = (const float *)(piece + j.depth_at) + Step;
 #pragma unroll 1
     for (int i = (int)threadIdx.x; i < packs * j.tile_w * segments;
          i += INVERTED_THREADS) {
-        const int q = (int)divide_by(i, j.packs), pack_at = i - q * packs;
+        const int q = i / packs, pack_at = i - q * packs;
         const int segment = (int)divide_by(q, j.wide), column = q - segment * j.tile_w;
         const int row = segment * INVERTED_ROWS;
-        const float *w = bias + j.step + pack_at * 8;
+        const float *w = bias + Step + pack_at * 8;
         const char *from =
             shared + j.middle_at + pack_at * 16 + column * j.stride * pitch;
         float sum[INVERTED_ROWS][8];
@@ -154,15 +189,13 @@ static __device__ inline void inverted_convolve(const inverted_job &j,
             for (int c = 0; c < 8; c++)
                 sum[o][c] = bias[pack_at * 8 + c];
         if (j.kernel == 3 && j.stride == 1)
-            inverted_slide<3, 1>(sum, from, row, j.halo_h, j.halo_w, pitch, w, j.step);
+            inverted_slide<3, 1, Step>(sum, from, row, j.halo_h, j.halo_w, w);
         else if (j.kernel == 3)
-            inverted_slide<3, 2>(sum, from, row * 2, j.halo_h, j.halo_w, pitch, w,
-                                 j.step);
+            inverted_slide<3, 2, Step>(sum, from, row * 2, j.halo_h, j.halo_w, w);
         else if (j.stride == 1)
-            inverted_slide<5, 1>(sum, from, row, j.halo_h, j.halo_w, pitch, w, j.step);
+            inverted_slide<5, 1, Step>(sum, from, row, j.halo_h, j.halo_w, w);
         else
-            inverted_slide<5, 2>(sum, from, row * 2, j.halo_h, j.halo_w, pitch, w,
-                                 j.step);
+            inverted_slide<5, 2, Step>(sum, from, row * 2, j.halo_h, j.halo_w, w);
 #pragma unroll
         for (int o = 0; o < INVERTED_ROWS; o++) {
             pack<__half, 8> y;
@@ -189,57 +222,61 @@ static __device__ inline void inverted_convolve(const inverted_job &j,
 /* ---- results --------------------------------------------------------------------- */
 
 /* A step of the second product: 16 pixels of a warp, half of the results. */
-template <int N>
+template <int N, int Step>
 static __device__ inline void inverted_project(const inverted_job &j, float (&sum)[N][4],
                                                char *shared, const char *piece)
 {
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-    const int pitch = (j.step + INVERTED_APART) * 2;
+    const int pitch = (Step + INVERTED_APART) * 2;
     const uint32_t pixels = inverted_address(shared + j.convolved_at) +
                             (warp % 4 * 16 + lane % 16) * pitch + lane / 16 * 16;
     const uint32_t columns = inverted_address(piece + j.project_at) +
                              (warp / 4 * N * 8 + lane % 8 + lane / 16 * 8) * pitch +
                              lane / 8 % 2 * 16;
-#pragma unroll 1
-    for (int k = 0; k < j.step; k += 16) {
-        uint32_t a[4], b[4];
+#pragma unroll 2
+    for (int k = 0; k < Step; k += 16) {
+        uint32_t a[4], b[N / 2][4];
         inverted_load(a, pixels + k * 2);
 #pragma unroll
+        for (int n = 0; n < N / 2; n++)
+            inverted_load(b[n], columns + n * 16 * pitch + k * 2);
+#pragma unroll
         for (int n = 0; n < N / 2; n++) {
-            inverted_load(b, columns + n * 16 * pitch + k * 2);
-            inverted_multiply(sum[2 * n], a, b[0], b[1]);
-            inverted_multiply(sum[2 * n + 1], a, b[2], b[3]);
+            inverted_multiply(sum[2 * n], a, b[n][0], b[n][1]);
+            inverted_multiply(sum[2 * n + 1], a, b[n][2], b[n][3]);
         }
     }
 }
 
-/* Sums to who adds them up: pixel p to block p % blocks, into rows of each block. */
+/* Sums to who adds them up: pixel p to block p % blocks, into rows of each block. Of two
+ * threads side by side one has the upper pixel's four results, one the lower's. */
 template <int N>
 static __device__ inline void inverted_share(const inverted_job &j,
                                              const float (&sum)[N][4], char *shared,
                                              int rank, uint64_t *barrier)
 {
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-    const int pitch = (j.padded + INVERTED_APART) * 4, blocks = 1 << j.shift;
-    const uint32_t from =
-        inverted_address(shared + j.sums) + (warp / 4 * N * 8 + lane % 4 * 2) * 4;
-    const uint32_t counts = inverted_address(barrier);
+    const int blocks = 1 << j.shift;
+    const bool odd = lane & 1;
+    const int row = warp % 4 * 16 + lane / 4 + (odd ? 8 : 0);
+    const int place = rank * (INVERTED_PIXELS >> j.shift) + (row >> j.shift);
+    const bool there = row < j.tile_h * j.tile_w;
+    const inverted_peer peer(
+        shared + j.sums +
+            (place * (j.padded + INVERTED_APART) + warp / 4 * N * 8 + lane % 4 / 2 * 4) *
+                4,
+        barrier, row & (blocks - 1));
 #pragma unroll
-    for (int half = 0; half < 2; half++) {
-        const int row = warp % 4 * 16 + lane / 4 + half * 8;
-        if (row >= j.tile_h * j.tile_w)
-            continue;
-        const int place = rank * (INVERTED_PIXELS >> j.shift) + (row >> j.shift);
-        const uint32_t to = from + place * pitch;
-#pragma unroll
-        for (int n = 0; n < N; n++)
-            if (blocks > 1)
-                inverted_tell(to + n * 32, sum[n][2 * half], sum[n][2 * half + 1], counts,
-                              row & (blocks - 1));
-            else
-                asm volatile("st.shared.v2.f32 [%0], {%1, %2};\n" ::"r"(to + n * 32),
-                             "f"(sum[n][2 * half]), "f"(sum[n][2 * half + 1])
-                             : "memory");
+    for (int n = 0; n < N; n++) {
+        const float x = odd ? sum[n][0] : sum[n][2], y = odd ? sum[n][1] : sum[n][3];
+        const float p = __shfl_xor_sync(0xffffffffu, x, 1);
+        const float q = __shfl_xor_sync(0xffffffffu, y, 1);
+        const float4 four = odd ? make_float4(p, q, sum[n][2], sum[n][3])
+                                : make_float4(sum[n][0], sum[n][1], p, q);
+        if (there && blocks > 1)
+            peer.tell(n * 32, four);
+        else if (there)
+            peer.keep(n * 32, four);
     }
 }
 
@@ -351,7 +388,7 @@ static __device__ inline void inverted_gather(const inverted_job &j, int image,
 }
 
 /* A step's channels: waits for its weights, has a later one's fetched. */
-template <int N>
+template <int N, int Step>
 static __device__ inline void
 inverted_take(const inverted_job &j, const inverted_place &place, char *shared,
               const char *steps, uint64_t *full, int first, int last, int at,
@@ -360,26 +397,26 @@ inverted_take(const inverted_job &j, const inverted_place &place, char *shared,
     const int turn = (at - first) & 1;
     const char *piece = shared + j.weights + turn * j.piece;
     if (!j.expands)
-        inverted_gather(j, place.image, shared, j.middle_at, at * j.step, j.packs);
+        inverted_gather(j, place.image, shared, j.middle_at, at * Step, j.packs);
     inverted_await(full + turn, (at - first) / 2 & 1);
     __syncthreads();
     if (threadIdx.x == 0 && at > first && at + 1 < last)
         inverted_fetch(shared + j.weights + (turn ^ 1) * j.piece,
                        steps + (int64_t)(at + 1) * j.piece, j.piece, full + (turn ^ 1));
     if (j.expands) {
-        inverted_expand(j, shared, piece);
+        inverted_expand<Step>(j, shared, piece);
         __syncthreads();
     }
-    inverted_convolve(j, place, shared, piece, at * j.step);
+    inverted_convolve<Step>(j, place, shared, piece, at * Step);
     __syncthreads();
     if constexpr (N > 0)
-        inverted_project<N>(j, sum, shared, piece);
+        inverted_project<N, Step>(j, sum, shared, piece);
 }
 
 /* N: a warp's results of a part in eights; 0: there is no second product. A block of a
- * cluster has `each` steps. */
-template <int N>
-static __global__ void __launch_bounds__(INVERTED_THREADS, 2)
+ * cluster has `each` steps, of so many channels. */
+template <int N, int Step>
+static __global__ void __launch_bounds__(INVERTED_THREADS, N > 6 ? 1 : 2)
     inverted_kernel(const __grid_constant__ inverted_job j)
 {
     extern __shared__ float4 inverted_memory[];
@@ -415,7 +452,7 @@ static __global__ void __launch_bounds__(INVERTED_THREADS, 2)
     float sum[N < 1 ? 1 : N][4] = {};
 #pragma unroll 1
     for (int at = first; at < last; at++)
-        inverted_take<N>(j, place, shared, steps, barriers, first, last, at, sum);
+        inverted_take<N, Step>(j, place, shared, steps, barriers, first, last, at, sum);
     asm volatile("barrier.cluster.wait.aligned;\n" ::: "memory");
     if constexpr (N > 0) {
         inverted_share<N>(j, sum, shared, rank, barriers + 2);
@@ -423,7 +460,7 @@ static __global__ void __launch_bounds__(INVERTED_THREADS, 2)
     }
 }
 #else
-template <int N>
+template <int N, int Step>
 static __global__ void inverted_kernel(const __grid_constant__ inverted_job)
 {
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * InvertedResidual on tensor cores, in one launch: fp16:nhwc8, windows of 3x3 or 5x5.
- * Tactics are how many channels between are taken at a time.
+ * Tactics are how many channels between are taken at a time, and whether results are
+ * spread over blocks, each of which makes what is between again.
  */
 #include "plugins/inverted_residual/shape.h"
 #include "plugins/inverted_residual/share.cuh"
@@ -85,8 +86,12 @@ static const char *refuse_window(const window &w)
                : "windows are 3x3 or 5x5, their strides one for both dims";
 }
 
-static inverted_sizes sizes_of(const strata_node *n, const inverted_shape &s, int step,
-                               int multiprocessors)
+struct inverted_tactic {
+    int32_t step, part; /* channels of a step, results of a part, at most */
+};
+
+static inverted_sizes sizes_of(const strata_node *n, const inverted_shape &s,
+                               inverted_tactic tactic, int multiprocessors)
 {
     inverted_sizes z = {};
     z.images = n->in[0].dims[0];
@@ -99,14 +104,15 @@ static inverted_sizes sizes_of(const strata_node *n, const inverted_shape &s, in
     z.kernel = (int32_t)s.w.kernel[1];
     z.stride = (int32_t)s.w.stride[1];
     z.pad_h = (int32_t)s.w.begin[1], z.pad_w = (int32_t)s.w.begin[2];
-    z.step = step;
+    z.step = tactic.step;
+    z.part = tactic.part;
     z.multiprocessors = multiprocessors;
     return z;
 }
 
 #define MOST_CHANNELS (1 << 14)
 
-static int inverted_accept(const strata_node *n, int step)
+static int inverted_accept(const strata_node *n, inverted_tactic tactic)
 {
     inverted_shape s;
     inverted_job job;
@@ -128,9 +134,12 @@ static int inverted_accept(const strata_node *n, int step)
     if (!why && (s.channels > MOST_CHANNELS || s.middle > MOST_CHANNELS ||
                  s.results > MOST_CHANNELS))
         why = "it is for up to 2^14 channels";
+    if (!why && tactic.part < INVERTED_RESULTS &&
+        (!s.projects || s.results <= tactic.part))
+        why = "there are too few results to spread";
     if (why)
         return refuse(n, why);
-    const inverted_sizes z = sizes_of(n, s, step, 1);
+    const inverted_sizes z = sizes_of(n, s, tactic, 1);
     return inverted_plan(&job, &z) ? STRATA_OK
                                    : refuse(n, "a tile does not fit into shared memory");
 }
@@ -197,7 +206,7 @@ static int choose_cluster(const strata_node *n, const inverted_state *s)
                                       1 << s->job.shift);
 }
 
-static int inverted_setup(const strata_node *n, void *state, int step)
+static int inverted_setup(const strata_node *n, void *state, inverted_tactic tactic)
 {
     const strata_inverted_residual *p = (const strata_inverted_residual *)n->params;
     inverted_state *to = (inverted_state *)state;
@@ -206,7 +215,7 @@ static int inverted_setup(const strata_node *n, void *state, int step)
     if (status != STRATA_OK)
         return status;
     const inverted_sizes z =
-        sizes_of(n, s, step, device_attribute(cudaDevAttrMultiProcessorCount));
+        sizes_of(n, s, tactic, device_attribute(cudaDevAttrMultiProcessorCount));
     to->shared = inverted_plan(&to->job, &z);
     tail_of(&to->job.expanded, p, STRATA_INVERTED_EXPANDED);
     tail_of(&to->job.convolved, p, STRATA_INVERTED_CONVOLVED);
@@ -243,31 +252,35 @@ static int inverted_run(const strata_run *r)
 
 /* ---- the impls ------------------------------------------------------------------- */
 
-#define TACTIC(channels)                                                                 \
-    static int accept_##channels(const strata_node *n)                                   \
+#define TACTIC(name, ...)                                                                \
+    static int accept_##name(const strata_node *n)                                       \
     {                                                                                    \
-        return inverted_accept(n, channels);                                             \
+        return inverted_accept(n, {__VA_ARGS__});                                        \
     }                                                                                    \
-    static int setup_##channels(const strata_node *n, void *state)                       \
+    static int setup_##name(const strata_node *n, void *state)                           \
     {                                                                                    \
-        return inverted_setup(n, state, channels);                                       \
+        return inverted_setup(n, state, {__VA_ARGS__});                                  \
     }
-TACTIC(64)
-TACTIC(32)
+TACTIC(block_64, 64, INVERTED_RESULTS)
+TACTIC(block_32, 32, INVERTED_RESULTS)
+TACTIC(spread_64, 64, 32)
+TACTIC(spread_32, 32, 32)
 
 static const strata_row rows[] = {{{STRATA_F16_NHWC8}, {STRATA_SAME}}};
 
-#define IMPL(id_, name_, channels)                                                       \
+#define IMPL(id_, name_, tactic)                                                         \
     {                                                                                    \
         .id = id_, .device = STRATA_CUDA, .flags = STRATA_WEIGHT_PACKED, .name = name_,  \
         .rows = STRATA_ARRAY(rows), .efficiency = 0.2,                                   \
-        .state_size = sizeof(inverted_state), .accept = accept_##channels,               \
-        .setup = setup_##channels, .run = inverted_run, .bandwidth = 0.4                 \
+        .state_size = sizeof(inverted_state), .accept = accept_##tactic,                 \
+        .setup = setup_##tactic, .run = inverted_run, .bandwidth = 0.4                   \
     }
 
 static const strata_impl impls[] = {
-    IMPL(1, "block_64", 64),
-    IMPL(2, "block_32", 32),
+    IMPL(1, "block_64", block_64),
+    IMPL(2, "block_32", block_32),
+    IMPL(3, "spread_64", spread_64),
+    IMPL(4, "spread_32", spread_32),
 };
 
 static const strata_extends inverted_residual = {

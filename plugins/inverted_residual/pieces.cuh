@@ -68,21 +68,38 @@ static __device__ inline void inverted_copy(uint32_t to, const void *from, bool 
                  : "memory");
 }
 
-/* Two sums into the shared memory of a block of the cluster. */
-static __device__ inline void inverted_tell(uint32_t to, float a, float b,
-                                            uint32_t barrier, int block)
-{
-    uint32_t there, counts;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;\n" : "=r"(there) : "r"(to), "r"(block));
-    asm("mapa.shared::cluster.u32 %0, %1, %2;\n"
-        : "=r"(counts)
-        : "r"(barrier), "r"(block));
-    const uint64_t both = (uint64_t)__float_as_uint(b) << 32 | __float_as_uint(a);
-    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b64 "
-                 "[%0], %1, [%2];\n" ::"r"(there),
-                 "l"(both), "r"(counts)
-                 : "memory");
-}
+/* A place in the shared memory of a block of the cluster, and its barrier, which counts
+ * what comes; or the same place in this block's own. */
+struct inverted_peer {
+    uint32_t own, there, counts;
+
+    __device__ inline inverted_peer(const void *place, const uint64_t *barrier, int block)
+    {
+        own = inverted_address(place);
+        asm("mapa.shared::cluster.u32 %0, %1, %2;\n"
+            : "=r"(there)
+            : "r"(own), "r"(block));
+        asm("mapa.shared::cluster.u32 %0, %1, %2;\n"
+            : "=r"(counts)
+            : "r"(inverted_address(barrier)), "r"(block));
+    }
+
+    __device__ inline void tell(int bytes, const float4 &v) const
+    {
+        asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 "
+                     "[%0], {%1, %2, %3, %4}, [%5];\n" ::"r"(there + bytes),
+                     "r"(__float_as_uint(v.x)), "r"(__float_as_uint(v.y)),
+                     "r"(__float_as_uint(v.z)), "r"(__float_as_uint(v.w)), "r"(counts)
+                     : "memory");
+    }
+
+    __device__ inline void keep(int bytes, const float4 &v) const
+    {
+        asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};\n" ::"r"(own + bytes),
+                     "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w)
+                     : "memory");
+    }
+};
 
 /* ---- products -------------------------------------------------------------------- */
 

@@ -18,7 +18,7 @@ struct inverted_sizes {
     int64_t images;
     int32_t in_c, middle, out_c, expands;
     int32_t in_h, in_w, out_h, out_w, kernel, stride, pad_h, pad_w;
-    int32_t step; /* channels, at most */
+    int32_t step, part; /* channels of a step, results of a part, at most */
     int32_t multiprocessors;
 };
 
@@ -120,7 +120,7 @@ static inline int inverted_choose_steps(inverted_job *j, const inverted_sizes *s
 {
     int64_t least = INT64_MAX;
     int best_step = 0, best_shift = 0;
-    for (int step = 16; step <= s->step; step += 16)
+    for (int step = 32; step <= s->step; step += 16)
         for (int shift = 0; 1 << shift <= INVERTED_CLUSTER; shift++) {
             inverted_set_step(j, step, shift);
             const int64_t cost = inverted_step_cost(j, s);
@@ -161,7 +161,7 @@ static inline int32_t inverted_plan(inverted_job *j, const inverted_sizes *s)
     j->out_h = s->out_h, j->out_w = s->out_w;
     j->kernel = s->kernel, j->stride = s->stride;
     j->pad_h = s->pad_h, j->pad_w = s->pad_w;
-    j->parts = (s->out_c + INVERTED_RESULTS - 1) / INVERTED_RESULTS;
+    j->parts = (s->out_c + s->part - 1) / s->part;
     if (j->parts) {
         j->part = inverted_rounded((s->out_c + j->parts - 1) / j->parts, 8);
         for (int i = 0; j->padded < j->part; i++)
@@ -254,13 +254,21 @@ static inline int64_t inverted_packed(const inverted_job &j)
 
 typedef void (*inverted_function)(inverted_job);
 
+template <int N>
+static inline inverted_function inverted_kernel_of_step(int step)
+{
+    return step == 32   ? inverted_kernel<N, 32>
+           : step == 48 ? inverted_kernel<N, 48>
+                        : inverted_kernel<N, 64>;
+}
+
 static inline inverted_function inverted_kernel_of(const inverted_job &j)
 {
-    return j.padded == 0    ? inverted_kernel<0>
-           : j.padded == 32 ? inverted_kernel<2>
-           : j.padded == 64 ? inverted_kernel<4>
-           : j.padded == 96 ? inverted_kernel<6>
-                            : inverted_kernel<10>;
+    return j.padded == 0    ? inverted_kernel_of_step<0>(j.step)
+           : j.padded == 32 ? inverted_kernel_of_step<2>(j.step)
+           : j.padded == 64 ? inverted_kernel_of_step<4>(j.step)
+           : j.padded == 96 ? inverted_kernel_of_step<6>(j.step)
+                            : inverted_kernel_of_step<INVERTED_RESULTS / 16>(j.step);
 }
 
 static inline cudaLaunchConfig_t inverted_launch(cudaLaunchAttribute (&attributes)[2],
