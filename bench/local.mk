@@ -70,7 +70,7 @@ EXTRA_DIST += \
 	bench/layers_vs_torch.py \
 	bench/host_int8.py bench/integers/cases.py bench/integers/compare.py \
 	bench/host_layers.py bench/layer_cases.py \
-	bench/networks_vs_torch.py bench/ini_torch.py \
+	bench/networks_vs_torch.py bench/plan/lost_time.py bench/ini_torch.py \
 	bench/torch_times.py \
 	bench/samples.h \
 	bench/wait_policy.py

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Each step of a run between two events, in the order and with the caches of a run; the
- * median of some runs, slowest first. `strata profile` shows more.
+ * median of some runs, slowest first. Beside it the price that the plan was made from,
+ * without what two events cost. `strata profile` shows more, bench/plan/lost_time.py what
+ * is lost.
  */
 #include "bench/net_layers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "bench/samples.h"
 
@@ -34,33 +37,45 @@ static int slowest_first(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
+/* core::Convolution@1 without the namespace and version. */
+static void print_type(char out[32], const strata_step *s)
+{
+    const char *from = s->layer ? strstr(s->layer, "::") : NULL;
+    snprintf(out, 32, "%s", from ? from + 2 : s->layer ? s->layer : "-");
+    out[strcspn(out, "@")] = '\0';
+}
+
 static void print_row(const struct row *r, double sum)
 {
     const strata_step *s = &r->step;
-    char formats[64];
+    char formats[64], type[32];
     snprintf(formats, sizeof formats, "%s > %s", s->from, s->to);
-    fprintf(stderr, "# %9.2f %5.1f%% %9.2f %5.0f%% %9.3f %9.3f  %-14s %-27s %s\n",
-            r->median, 100 * r->median / sum, s->floor_us, 100 * s->floor_us / r->median,
-            s->bytes * 1e-6, s->operations * 1e-9, s->impl ? s->impl : "(reformat)",
-            formats, s->name);
+    print_type(type, s);
+    fprintf(stderr,
+            "# %9.2f %5.1f%% %9.2f %9.2f %5.0f%% %9.3f %9.3f  %-14s %-27s %-16s %s\n",
+            r->median, 100 * r->median / sum, s->predicted_us, s->floor_us,
+            100 * s->floor_us / r->median, s->bytes * 1e-6, s->operations * 1e-9,
+            s->impl ? s->impl : "(reformat)", formats, type, s->name);
 }
 
 static void print_rows(struct row *rows, int n)
 {
-    double sum = 0, floors = 0;
+    double sum = 0, floors = 0, prices = 0;
     for (int i = 0; i < n; i++) {
         qsort(rows[i].us, ROUNDS, sizeof *rows[i].us, by_value);
         rows[i].median = rows[i].us[ROUNDS / 2];
         sum += rows[i].median;
         floors += rows[i].step.floor_us;
+        prices += rows[i].step.predicted_us;
     }
     qsort(rows, (size_t)n, sizeof *rows, slowest_first);
-    fprintf(stderr, "# %9s %6s %9s %6s %9s %9s  %-14s %-27s %s\n", "us", "share",
-            "floor us", "floor%", "MB", "GFLOP", "impl", "formats", "layer");
+    fprintf(stderr, "# %9s %6s %9s %9s %6s %9s %9s  %-14s %-27s %-16s %s\n", "us",
+            "share", "price us", "floor us", "floor%", "MB", "GFLOP", "impl", "formats",
+            "type", "layer");
     for (int i = 0; i < n; i++)
         if (rows[i].told)
             print_row(&rows[i], sum);
-    fprintf(stderr, "# %9.2f 100.0%% %9.2f %5.0f%%  of all\n", sum, floors,
+    fprintf(stderr, "# %9.2f 100.0%% %9.2f %9.2f %5.0f%%  of all\n", sum, prices, floors,
             100 * floors / sum);
 }
 

@@ -19,6 +19,7 @@
 #ifndef PLANNER_EXECUTION_H
 #define PLANNER_EXECUTION_H
 
+#include <strata/inverted_residual.h>
 #include <strata/layers.h>
 
 #include "network/network.h"
@@ -32,7 +33,8 @@ enum made_kind {
     MADE_POOLING,
     MADE_QUANTIZED,
     MADE_PROJECTION,
-    MADE_PERCEPTRON
+    MADE_PERCEPTRON,
+    MADE_INVERTED_RESIDUAL
 };
 
 /* A layer made of some of the network; its tensors are the network's. */
@@ -52,6 +54,7 @@ struct made_layer {
         strata_padding padding;
         strata_projection projection;
         strata_perceptron perceptron;
+        strata_inverted_residual inverted_residual;
     } params;
     const void *own_params; /* of the network's layer, in their place; or NULL */
     struct network_weight

@@ -44,7 +44,7 @@ PLANNER_SOURCES = \
 	planner/fuse/group.c \
 	planner/fuse/chain.h \
 	planner/fuse/integers.c \
-	planner/fuse/perceptron.c \
+	planner/fuse/inverted.c planner/fuse/perceptron.c \
 	planner/fuse/project.c \
 	planner/fuse/quantize.c \
 	planner/fuse/reduce.c \

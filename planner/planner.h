@@ -304,6 +304,8 @@ void made_layer_settle(struct made_layer *m);
 int planner_make_quantized(struct planner *planner, strata_error *err);
 /* fuse/project.c: products with what stands around them. Before the Pointwise groups. */
 int planner_make_projections(struct planner *planner, strata_error *err);
+/* fuse/inverted.c: expanded, depthwise and projected channels. Before the Perceptrons. */
+int planner_make_inverted(struct planner *planner, strata_error *err);
 /* fuse/perceptron.c: chains of small products. Behind those above, whose nodes it leaves
  * alone, and before the Pointwise groups. */
 int planner_make_perceptrons(struct planner *planner, strata_error *err);

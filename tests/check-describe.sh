@@ -18,6 +18,7 @@ needs() {
     core::FullyConnected) echo 'units = 5' ;;
     core::Gather | core::GridSample | core::ReverseSequence) echo 'inputs = x, x1' ;;
     core::LRN) echo 'size = 3' ;;
+    core::InvertedResidual) echo 'kernel = 3x3' ;;
     core::MaxUnpool) printf '%s\n' 'inputs = x, x1' 'kernel = 2' ;;
     core::Narrow) echo 'values = e2m1' ;;
     core::NonMaxSuppression) printf '%s\n' 'inputs = x, x1' 'max_output = 3' ;;

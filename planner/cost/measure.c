@@ -28,6 +28,7 @@
 #define SHORT_NS 200000 /* below it an untimed run goes before the timed ones */
 #define ENOUGH_NS 20000 /* that a round should take */
 #define MOST_REPEATS 8
+#define LATE 1.15       /* times the shortest lead: there was a gap */
 #define BATCH_BYTES (INT64_C(256) << 20) /* at least, of tensors set up side by side */
 
 /* What times are taken with. */
@@ -238,24 +239,37 @@ static int enqueue_pairs(struct timer *m, struct trial *t, int repeats, strata_e
     return status == STRATA_OK ? ops->stream_synchronize(s, err) : status;
 }
 
-/* ns that a run adds to a lead, the median of some pairs. */
+/* The median of what pairs add, of how long their leads took. Where the host was late,
+ * the lead's time has a gap in it and the run seems short, so pairs whose leads took
+ * longer than the shortest are left out. */
+static double median_pair(double (*pairs)[2], int n)
+{
+    double more[MOST_REPEATS], least = pairs[0][0];
+    int kept = 0;
+    for (int i = 1; i < n; i++)
+        least = pairs[i][0] < least ? pairs[i][0] : least;
+    for (int i = 0; i < n; i++)
+        if (pairs[i][0] <= least * LATE)
+            more[kept++] = pairs[i][1] - pairs[i][0];
+    qsort(more, (size_t)kept, sizeof *more, ascending);
+    return more[kept / 2];
+}
+
+/* ns that a run adds to a lead. */
 static int time_pairs(struct timer *m, struct trial *t, double *ns, strata_error *err)
 {
     const struct device_ops *ops = m->handle->device->ops;
     const int repeats = t->repeats < 3 ? 3 : t->repeats;
-    double more[MOST_REPEATS], lead = 0, both = 0;
+    double pairs[MOST_REPEATS][2] = {{0}};
     int status = enqueue_pairs(m, t, repeats, err);
     for (int i = 0; i < repeats && status == STRATA_OK; i++) {
         strata_event **e = &m->events[3 * i];
-        if ((status = ops->event_elapsed(&lead, e[0], e[1], err)) == STRATA_OK)
-            status = ops->event_elapsed(&both, e[1], e[2], err);
-        more[i] = both - lead;
+        status = ops->event_elapsed(&pairs[i][0], e[0], e[1], err);
+        if (status == STRATA_OK)
+            status = ops->event_elapsed(&pairs[i][1], e[1], e[2], err);
     }
-    *ns = 0;
-    if (status != STRATA_OK)
-        return status;
-    qsort(more, (size_t)repeats, sizeof *more, ascending);
-    *ns = more[repeats / 2] > 0 ? more[repeats / 2] * 1e6 : 0;
+    const double more = status == STRATA_OK ? median_pair(pairs, repeats) : 0;
+    *ns = more > 0 ? more * 1e6 : 0;
     return status;
 }
 

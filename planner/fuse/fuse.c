@@ -334,6 +334,8 @@ int planner_make_nodes(struct planner *planner, strata_error *err)
     if (status == STRATA_OK && net->build.fusion)
         status = planner_make_projections(planner, err);
     if (status == STRATA_OK && net->build.fusion)
+        status = planner_make_inverted(planner, err);
+    if (status == STRATA_OK && net->build.fusion)
         status = planner_make_perceptrons(planner, err);
     return status == STRATA_OK && net->build.fusion ? planner_make_groups(planner, err)
                                                     : status;
@@ -371,15 +373,16 @@ static int note_alone(struct planner *planner, int node, strata_error *err)
     return note(f, true, node, err, "%s", planner->nodes[node].group->how);
 }
 
-/* A layer of a group that begins at node `into`. Of a Perceptron's the reason may be that
- * of an epilogue still. */
+/* A layer of a group that begins at node `into`. Of a Perceptron's or an inverted
+ * residual's the reason may be that of an epilogue still. */
 static int note_member(struct planner *planner, int node, int into,
                        const struct planner_group *group, strata_error *err)
 {
     struct planner_fusion *f = &planner->fusions[node];
     f->done = true;
     f->into = into;
-    return group->made.kind == MADE_PERCEPTRON
+    return group->made.kind == MADE_PERCEPTRON ||
+                   group->made.kind == MADE_INVERTED_RESIDUAL
                ? note(f, true, into, err, "%s: %s", planner->nodes[into].layer->name,
                       group->how)
                : STRATA_OK;
