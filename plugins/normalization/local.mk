@@ -9,7 +9,8 @@ CUDA_PLUGIN_KERNELS += plugins/normalization/cuda.cu \
 	plugins/normalization/packed.cu \
 	plugins/normalization/ring.cu \
 	plugins/normalization/short.cu \
-	plugins/normalization/slab.cu
+	plugins/normalization/slab.cu \
+	plugins/normalization/stream.cu
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/normalization-cuda.la
 plugins_normalization_cuda_la_SOURCES =
@@ -19,6 +20,7 @@ plugins_normalization_cuda_la_LIBADD = plugins/normalization/cuda.lo \
 	plugins/normalization/ring.lo \
 	plugins/normalization/short.lo \
 	plugins/normalization/slab.lo \
+	plugins/normalization/stream.lo \
 	$(CUDA_LIBS)
 endif
 
@@ -29,4 +31,5 @@ EXTRA_DIST += plugins/normalization/channels.h \
 	plugins/normalization/normalization.h \
 	plugins/normalization/pieces.cuh \
 	plugins/normalization/rows.cuh \
+	plugins/normalization/slab.cuh \
 	plugins/normalization/stretch.h
