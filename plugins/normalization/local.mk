@@ -7,6 +7,7 @@ LAYER_CASES += tests/plugins/normalization.c
 
 CUDA_PLUGIN_KERNELS += plugins/normalization/cuda.cu \
 	plugins/normalization/packed.cu \
+	plugins/normalization/pairs.cu \
 	plugins/normalization/ring.cu \
 	plugins/normalization/short.cu \
 	plugins/normalization/slab.cu \
@@ -17,6 +18,7 @@ plugins_normalization_cuda_la_SOURCES =
 plugins_normalization_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_normalization_cuda_la_LIBADD = plugins/normalization/cuda.lo \
 	plugins/normalization/packed.lo \
+	plugins/normalization/pairs.lo \
 	plugins/normalization/ring.lo \
 	plugins/normalization/short.lo \
 	plugins/normalization/slab.lo \
@@ -29,7 +31,9 @@ EXTRA_DIST += plugins/normalization/channels.h \
 	plugins/normalization/held.cuh \
 	plugins/normalization/job.cuh \
 	plugins/normalization/normalization.h \
+	plugins/normalization/packed.cuh \
 	plugins/normalization/pieces.cuh \
 	plugins/normalization/rows.cuh \
 	plugins/normalization/slab.cuh \
+	plugins/normalization/stream.cuh \
 	plugins/normalization/stretch.h
