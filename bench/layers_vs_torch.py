@@ -5,11 +5,12 @@
     layers_vs_torch.py [--program NET_TIME] [--only NAME,...] [--seconds N] [--json FILE]
 
 A line a case. Strata is a network of the one layer by its measured plan and graph, PyTorch
-the function that users call, captured into a graph; both are timed between events, after
-a rest, with runs one behind the other, the least of some rounds' medians, on random data
-that is larger than the caches where the case is about memory. What must move or be computed is counted by the case: TB/s are bytes read
-once and written once, TFLOP/s multiply-adds as two; `copy` is torch's negation of 1 GiB.
-"torch / strata" is above 1 where Strata is faster.
+the function that users call, captured into a graph, on random data that is larger than the
+caches where the case is about memory. Both are timed between events, after a rest, with
+runs one behind the other; of some rounds' medians the least counts. What must move or be
+computed is counted by the case: TB/s are bytes read once and written once, TFLOP/s
+multiply-adds as two; `copy` is torch's negation of 1 GiB. "torch / strata" is above 1 where
+Strata is faster.
 """
 import argparse
 import json
@@ -22,7 +23,7 @@ import time
 
 from torch_times import ROUNDS, RUNS, captured, milliseconds
 
-REST = 0.3  # seconds without work before either is timed, as power is shared out over time
+REST = 0.3  # seconds without work before either is timed: clocks follow what was done
 
 
 def net(inputs, layers, output="y", precision="fp16", formats=None, weights=True):
