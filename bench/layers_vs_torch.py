@@ -5,11 +5,12 @@
     layers_vs_torch.py [--program NET_TIME] [--only NAME,...] [--seconds N] [--json FILE]
 
 A line a case. Strata is a network of the one layer by its measured plan and graph, PyTorch
-the function that users call, captured into a graph; both are timed between events with
-runs one behind the other, on random data that is larger than the caches where the case is
-about memory. What must move or be computed is counted by the case: TB/s are bytes read
-once and written once, TFLOP/s multiply-adds as two; `copy` is torch's negation of 1 GiB.
-"torch / strata" is above 1 where Strata is faster.
+the function that users call, captured into a graph, on random data that is larger than the
+caches where the case is about memory. Both are timed between events, after a rest, with
+runs one behind the other; of some rounds' medians the least counts. What must move or be
+computed is counted by the case: TB/s are bytes read once and written once, TFLOP/s
+multiply-adds as two; `copy` is torch's negation of 1 GiB. "torch / strata" is above 1 where
+Strata is faster.
 """
 import argparse
 import json
@@ -17,9 +18,12 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
-from torch_times import RUNS, captured, milliseconds
+from torch_times import ROUNDS, RUNS, captured, milliseconds
+
+REST = 0.3  # seconds without work before either is timed: clocks follow what was done
 
 
 def net(inputs, layers, output="y", precision="fp16", formats=None, weights=True):
@@ -187,7 +191,10 @@ def torch_time(case):
 
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
-    return milliseconds(captured(case.run, *case.make()))
+    replay = captured(case.run, *case.make())
+    torch.cuda.synchronize()
+    time.sleep(REST)
+    return milliseconds(replay)
 
 
 def copy_rate():
@@ -201,16 +208,43 @@ def copy_rate():
 
 
 def strata_time(options, case, folder, *more):
+    """Milliseconds, as torch_times.milliseconds() takes them, and a table of layers."""
     path = os.path.join(folder, "net.ini")
     with open(path, "w", encoding="utf-8") as text:
         text.write(case.ini)
     command = [*options.program.split(), "-d", options.device, "-m", "tensor_op", "-n",
-               str(3 * RUNS), "-w", "5", "-l", *more, path]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True, check=False, timeout=options.seconds)
-    if done.returncode:
-        raise RuntimeError(done.stderr.strip()[-400:])
-    return json.loads(done.stdout.splitlines()[-1])["device_ms"], done.stderr
+               str(RUNS), "-w", "5", "-l", "-t", *more, path]
+    with tempfile.TemporaryFile("w+") as log, subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+            text=True) as program:
+        timer = threading.Timer(options.seconds, program.kill)
+        timer.start()
+        try:
+            times = turns(program)
+        finally:
+            timer.cancel()
+        program.wait()
+        log.seek(0)
+        errors = log.read()
+    if program.returncode or len(times) < ROUNDS:
+        raise RuntimeError(errors.strip()[-400:] or "no time left")
+    return min(times), errors
+
+
+def turns(program):
+    """Medians of a program that measures again for each line on its input."""
+    times = []
+    if program.stdout.readline():  # what it measured by itself, plans and layers with it
+        time.sleep(REST)
+        for _ in range(ROUNDS):
+            program.stdin.write("\n")
+            program.stdin.flush()
+            line = program.stdout.readline()
+            if not line:
+                break
+            times.append(json.loads(line)["device_ms"])
+    program.stdin.close()
+    return times
 
 
 def measure(options, case, copy, folder):

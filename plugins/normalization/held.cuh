@@ -71,4 +71,8 @@ bool norm_short(const norm_job &job, cudaStream_t stream);
 template <typename T>
 bool norm_packed(const norm_job &job, cudaStream_t stream);
 
+/* Long ones of halves with a bias, by pairs.cu; false where they do not fit it. */
+template <typename T>
+bool norm_pairs(const norm_job &job, cudaStream_t stream);
+
 #endif /* PLUGINS_NORMALIZATION_HELD_CUH */

@@ -7,18 +7,22 @@ LAYER_CASES += tests/plugins/normalization.c
 
 CUDA_PLUGIN_KERNELS += plugins/normalization/cuda.cu \
 	plugins/normalization/packed.cu \
+	plugins/normalization/pairs.cu \
 	plugins/normalization/ring.cu \
 	plugins/normalization/short.cu \
-	plugins/normalization/slab.cu
+	plugins/normalization/slab.cu \
+	plugins/normalization/stream.cu
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/normalization-cuda.la
 plugins_normalization_cuda_la_SOURCES =
 plugins_normalization_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_normalization_cuda_la_LIBADD = plugins/normalization/cuda.lo \
 	plugins/normalization/packed.lo \
+	plugins/normalization/pairs.lo \
 	plugins/normalization/ring.lo \
 	plugins/normalization/short.lo \
 	plugins/normalization/slab.lo \
+	plugins/normalization/stream.lo \
 	$(CUDA_LIBS)
 endif
 
@@ -27,6 +31,9 @@ EXTRA_DIST += plugins/normalization/channels.h \
 	plugins/normalization/held.cuh \
 	plugins/normalization/job.cuh \
 	plugins/normalization/normalization.h \
+	plugins/normalization/packed.cuh \
 	plugins/normalization/pieces.cuh \
 	plugins/normalization/rows.cuh \
+	plugins/normalization/slab.cuh \
+	plugins/normalization/stream.cuh \
 	plugins/normalization/stretch.h

@@ -307,6 +307,9 @@ static bool ring_choose(const norm_job &job, bool clusters, cudaStream_t stream)
         return norm_short<T>(job, stream);
     if (n <= (job.bias ? PACKED_BIASED : 16384) && norm_packed<T>(job, stream))
         return true;
+    if constexpr (sizeof(T) == 2)
+        if (norm_pairs<T>(job, stream))
+            return true;
     return n <= 16384 && ring_launch<T, RING_HELD, 16, false>(job, 1, stream);
 }
 

@@ -12,15 +12,12 @@
 
 #include "kernels/shared.cuh"
 #include "plugins/common/copy_ahead.cuh"
-#include "plugins/normalization/job.cuh"
+#include "plugins/normalization/slab.cuh"
 
-#define SLAB_BLOCKS 8          /* of a cluster at most */
-#define SLAB_GROUPS 64         /* of a slab at most */
 #define SLAB_THREADS 320       /* of a block at most */
 #define SLAB_HALF (108 * 1024) /* bytes of a block, of which two have room */
 #define SLAB_WHOLE (220 * 1024)
 #define SLAB_PIXELS 64 /* of an image at least */
-#define SLAB_RUN 32    /* bytes of a pixel at least, which memory moves at once */
 
 struct norm_slab {
     int64_t images, pixels;      /* of an image */
@@ -37,33 +34,6 @@ static __device__ inline int slab_count(const norm_slab &s, int rank)
 {
     const int64_t left = s.pixels - (int64_t)rank * s.share;
     return (int)max((int64_t)0, min((int64_t)s.share, left));
-}
-
-static __device__ inline float slab_sum(float x)
-{
-#pragma unroll
-    for (int d = 16; d > 0; d /= 2)
-        x += __shfl_xor_sync(0xffffffffu, x, d);
-    return x;
-}
-
-/* Sums over all lanes: lane l gets that of v[l % N]. */
-template <int N>
-static __device__ inline float slab_fold(float (&v)[N])
-{
-    const int lane = (int)threadIdx.x % 32;
-#pragma unroll
-    for (int h = N / 2; h > 0; h /= 2)
-#pragma unroll
-        for (int k = 0; k < h; k++) {
-            const float mine = lane & h ? v[k + h] : v[k];
-            const float other = lane & h ? v[k] : v[k + h];
-            v[k] = mine + __shfl_xor_sync(0xffffffffu, other, h);
-        }
-#pragma unroll
-    for (int d = N; d < 32; d *= 2)
-        v[0] += __shfl_xor_sync(0xffffffffu, v[0], d);
-    return v[0];
 }
 
 /* What a block has in shared memory, behind its packs. */
@@ -124,7 +94,7 @@ static __device__ inline void slab_measure(const slab_shared &m, const norm_slab
         for (int k = 0; k < N; k++)
             sum[k] += to_float(p.v[k]);
     }
-    const float own = pixels ? slab_fold<N>(sum) / (float)pixels : 0;
+    const float own = pixels ? slab_fold<N>(sum, 1) / (float)pixels : 0;
 #pragma unroll
     for (int k = 0; k < N; k++)
         mean[k] = __shfl_sync(0xffffffffu, own, k);
@@ -137,7 +107,7 @@ static __device__ inline void slab_measure(const slab_shared &m, const norm_slab
             square[k] += d * d;
         }
     }
-    const float all = slab_fold<N>(square);
+    const float all = slab_fold<N>(square, 1);
     if (lane < N)
         m.part[part * s.span + column * N + lane] = make_float2(own, all);
 }
@@ -386,6 +356,8 @@ bool norm_slab_run(const norm_job &job, int32_t dtype, int64_t images, int64_t c
         job.plane < SLAB_PIXELS || job.plane > 0x7fffff || (uintptr_t)job.x % 16 ||
         (uintptr_t)job.y % 16)
         return false;
+    if (norm_stream_run(job, dtype, images, channels, stream))
+        return true;
     s.images = images;
     s.pixels = job.plane;
     s.channels = (int32_t)channels;
