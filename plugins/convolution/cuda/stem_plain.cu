@@ -9,7 +9,7 @@
 
 enum {
     THREADS = 128,
-    BLOCKS = 4, /* of a multiprocessor */
+    BLOCKS = 3, /* of a multiprocessor */
     TILE_H = 8,
     TILE_W = 16,
     SIDE = 8, /* windows and filters of a thread */
