@@ -2,9 +2,9 @@
  *
  * Layer normalization of rows of halves whose scale and bias are too much for the
  * first-level cache: blocks stay, one on a multiprocessor, and each thread keeps scale in
- * registers and bias in shared memory for its columns. Two rows are joined at once, as
- * the joins of one alone leave memory idle, while the next two are copied to where the
- * thread alone will read them.
+ * registers and bias in shared memory for its columns, and a row's elements as they lie,
+ * two in a register. Two rows share joins and bias, while the next two are copied to
+ * where the thread alone will read them.
  */
 #include "kernels/overlap.cuh"
 #include "kernels/shared.cuh"

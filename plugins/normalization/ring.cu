@@ -22,6 +22,8 @@
 #define RING_STAGES 4      /* at most */
 #define RING_BLOCKS 8      /* of a cluster at most */
 #define PACKED_BIASED 8192 /* elements of a row whose scale and bias a cache has */
+#define PACKED_FULL 12288  /* of which packed.cu leaves few threads without any */
+#define RING_SLOW 15       /* bytes of memory a clock of a multiprocessor, that are few */
 
 /* A thread holds E elements of a row, which is a team's of some warps. */
 template <typename T, int E, int Warps>
@@ -290,6 +292,17 @@ static bool ring_launch(const norm_job &job, int blocks, cudaStream_t stream)
            give_up();
 }
 
+/* Scale and bias of 16,384 elements, 128 KB, come from the first-level cache for each
+ * row, which an H100 has time for (13 bytes a clock; 97 us where pairs.cu takes 103), and
+ * an H200 has not (19; 3.3 TB/s where the ring reaches 3.65). */
+static bool ring_cache_keeps_up(void)
+{
+    const double width = device_attribute(cudaDevAttrGlobalMemoryBusWidth) / 8.0;
+    const double rate = 2.0 * width * device_attribute(cudaDevAttrMemoryClockRate);
+    return rate < (double)RING_SLOW * device_attribute(cudaDevAttrClockRate) *
+                      device_attribute(cudaDevAttrMultiProcessorCount);
+}
+
 template <typename T>
 static bool ring_choose(const norm_job &job, bool clusters, cudaStream_t stream)
 {
@@ -306,6 +319,9 @@ static bool ring_choose(const norm_job &job, bool clusters, cudaStream_t stream)
     if (n <= 32 * N)
         return norm_short<T>(job, stream);
     if (n <= (job.bias ? PACKED_BIASED : 16384) && norm_packed<T>(job, stream))
+        return true;
+    if (n >= PACKED_FULL && n <= 16384 && !job.residual && ring_cache_keeps_up() &&
+        norm_packed<T>(job, stream))
         return true;
     if constexpr (sizeof(T) == 2)
         if (norm_pairs<T>(job, stream))

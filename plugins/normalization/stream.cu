@@ -4,8 +4,7 @@
  * many times as large as what a device holds: clusters stay, a block on a multiprocessor,
  * and take slabs in turns. A block's pixels of a slab go through a ring of chunks in
  * shared memory, each of which waits there from its load until it is written, and the
- * next slab's are on their way meanwhile. Memory is read once, and never idle, which it
- * is between the waves of slab.cu.
+ * next slab's are on their way meanwhile, where slab.cu has waves. Memory is read once.
  *
  * Warps have one of three roles. One asks the copy engine for chunks; measurers gather
  * moments of channels as chunks arrive and send those of the block's part of a slab to

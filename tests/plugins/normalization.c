@@ -80,16 +80,15 @@ static const struct layer_case large[] = {
     {"Normalization", "", .in = {S2(40, 9000)}, .absent = 3},
     {"Normalization", "statistics = yes", .in = {S2(5, 65536)}},
     {"Normalization", "statistics = yes", .in = {S2(401, 8328)}, .low = 90, .high = 100},
-    {"Normalization", "", .in = {S2(530, 16384)}, .absent = 1},
+    {"Normalization", "", .in = {S2(265, 16384)}, .absent = 1},
     {"Normalization", "kind = instance", .in = {S4(3, 64, 41, 40)}, .low = 30,
      .high = 40},
     {"Normalization", "kind = group; groups = 32", .in = {S4(2, 320, 64, 64)}},
     {"Normalization", "kind = group; groups = 32", .in = {S4(2, 320, 33, 32)}},
     {"Normalization", "kind = group; groups = 8", .in = {S4(3, 64, 64, 64)}},
     {"Normalization", "kind = instance", .in = {S4(2, 33, 100, 100)}},
-    {"Normalization", "kind = group; groups = 8", .in = {S4(48, 64, 42, 50)}, .low = 30,
+    {"Normalization", "kind = group; groups = 32", .in = {S4(12, 320, 37, 43)}, .low = 30,
      .high = 40},
-    {"Normalization", "kind = group; groups = 32", .in = {S4(12, 320, 37, 43)}},
     {"Normalization", "kind = lp; axis = 1", .in = {S3(16, 700, 130)}},
 };
 
