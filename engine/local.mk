@@ -30,7 +30,6 @@ ENGINE_SOURCES = \
 	engine/context/sizes.c \
 	engine/context/state.c \
 	engine/context/steps.c \
-	engine/context/turn.c \
 	engine/engine.c \
 	engine/engine.h \
 	engine/file/load.c \

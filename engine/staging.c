@@ -10,7 +10,7 @@
 
 enum {
     WHOLE = 64 << 20,  /* the most that is kept pinned for a context's inputs */
-    ALONE = 256 << 10, /* bytes that take less than waking others */
+    ALONE = 1 << 20,   /* bytes that take less than waking others */
     PIECES = 16,       /* that a few threads share well; one alone needs a quarter */
     /* Giving one to the driver takes half as long as filling it. */
     LEAST_PIECE = 128 << 10,

@@ -43,7 +43,6 @@ int parts_open(struct parts_room *room, strata_context *c, int64_t most,
     room->most = most;
     staging_open(&room->staging, c->handle, c->stream);
     staging_keep(&room->staging);
-    parts_open_turns(room);
     room->ports = zalloc(n, sizeof *room->ports, "parts of runs", err);
     room->before = zalloc(n, sizeof *room->before, "parts of runs", err);
     room->list = zalloc((size_t)most, 2 * sizeof *room->list, "parts of runs", err);
@@ -64,8 +63,6 @@ void parts_close(struct parts_room *room)
     if (c)
         strata_stream_synchronize(c->stream, NULL); /* a copy that failed may go on */
     staging_close(&room->staging);
-    if (c)
-        parts_close_turns(room);
     for (size_t i = 0; room->ports && i < c->execution->n_bindings; i++)
         strata_host_free(c->handle, room->ports[i].staged, 2 * room->ports[i].bytes);
     free(room->ports);
@@ -133,8 +130,6 @@ static int copy(struct parts_room *room, bool in, char *data, char *theirs, size
     void *to = in ? data : theirs;
     const void *from = in ? theirs : data;
     enum device_copy way = in ? COPY_TO_DEVICE : COPY_FROM_DEVICE;
-    if (in && kind == STRATA_MEMORY_HOST)
-        room->from_host += bytes;
     if (!parts_on_host(c))
         return c->handle->device->ops->copy(
             c->stream, to, from, bytes,
@@ -186,10 +181,8 @@ static bool is_sent(struct parts_room *room, const struct parts_run *run, size_t
 static int send_sources(struct parts_room *room, char *data, strata_error *err)
 {
     strata_context *c = room->context;
-    for (size_t i = 0; i < room->n_sources; i++) {
+    for (size_t i = 0; i < room->n_sources; i++)
         c->calls.copied_in += room->sources[i].bytes;
-        room->from_host += room->sources[i].bytes;
-    }
     room->staging.stream = c->stream;
     return staging_send_all(&room->staging, data, room->sources, room->n_sources, err);
 }
