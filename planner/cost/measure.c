@@ -14,7 +14,7 @@
  *
  * Kernels may begin while the one before them ends, and a graph launches them faster than
  * the host does. So where the device has a lead, a short kernel, and graphs, what counts
- * is what a run adds to a graph of a lead.
+ * is what a run adds to a graph of two leads when it stands between them.
  */
 #include "planner/cost/cost.h"
 
@@ -28,7 +28,7 @@
 #define SHORT_NS 200000 /* below it an untimed run goes before the timed ones */
 #define ENOUGH_NS 20000 /* that a round should take */
 #define MOST_REPEATS 8
-#define LATE 1.15       /* times the shortest lead: there was a gap */
+#define LATE 1.15                        /* times the shortest lead: there was a gap */
 #define BATCH_BYTES (INT64_C(256) << 20) /* at least, of tensors set up side by side */
 
 /* What times are taken with. */
@@ -39,8 +39,8 @@ struct timer {
     char *scratch; /* three times the device's cache; NULL if it has none */
     size_t scratch_bytes;
     bool cold;  /* the network is larger than the cache */
-    void *lead; /* a graph of the device's lead; NULL without one */
-    /* Of the lead alone between events, on the stream and as a graph; 0 without one. */
+    void *lead; /* a graph of the device's lead, twice; NULL without one */
+    /* Of the lead on the stream and of that graph between events; 0 without one. */
     double lead_ms[2];
 };
 
@@ -121,7 +121,8 @@ static int enqueue_lead(struct timer *m, strata_error *err)
     return ops->lead ? ops->lead(m->handle->stream, err) : STRATA_OK;
 }
 
-/* A lead and a run of a trial (NULL: none) as a graph, NULL where there is none of them.
+/* A run of a trial (NULL: none) between leads as a graph, NULL where there is none of
+ * them. The second one tells whether a run lets the layer behind it begin early.
  */
 static void *capture(struct timer *m, struct trial *t)
 {
@@ -137,6 +138,8 @@ static void *capture(struct timer *m, struct trial *t)
     int status = enqueue_lead(m, &why);
     if (status == STRATA_OK && t)
         status = trial_enqueue(t, 1, &why);
+    if (status == STRATA_OK)
+        status = enqueue_lead(m, &why);
     if (ops->capture_end(m->handle->stream, &graph, &why) != STRATA_OK)
         return NULL;
     if (status != STRATA_OK && graph)
@@ -144,7 +147,7 @@ static void *capture(struct timer *m, struct trial *t)
     return status == STRATA_OK ? graph : NULL;
 }
 
-/* The lead's own time, the median of some, is no part of a run's. */
+/* The leads' own time, the median of some, is no part of a run's. */
 static int time_lead(struct timer *m, bool graph, strata_error *err)
 {
     const struct device_ops *ops = m->handle->device->ops;
@@ -220,7 +223,7 @@ static int enqueue_warm(struct timer *m, struct trial *t, int repeats, bool brie
     return status == STRATA_OK ? ops->event_record(m->events[1], s, err) : status;
 }
 
-/* A graph of a lead and one of a lead and a run, in turns, all in the cache. */
+/* A graph of leads and one of a run between leads, in turns, all in the cache. */
 static int enqueue_pairs(struct timer *m, struct trial *t, int repeats, strata_error *err)
 {
     const struct device_ops *ops = m->handle->device->ops;
@@ -255,7 +258,7 @@ static double median_pair(double (*pairs)[2], int n)
     return more[kept / 2];
 }
 
-/* ns that a run adds to a lead. */
+/* ns that a run adds to leads. */
 static int time_pairs(struct timer *m, struct trial *t, double *ns, strata_error *err)
 {
     const struct device_ops *ops = m->handle->device->ops;

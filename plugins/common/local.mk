@@ -30,6 +30,7 @@ EXTRA_DIST += \
 	plugins/common/product/wgmma.cuh \
 	plugins/common/product/tensor_map.cuh \
 	plugins/common/product/windows.cuh \
+	plugins/common/product/written.cuh \
 	plugins/common/walk.h \
 	plugins/common/pointwise.cuh \
 	plugins/common/pointwise_walk.cuh \

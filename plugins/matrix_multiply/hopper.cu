@@ -5,28 +5,38 @@
  * ones for small products, whose depth the blocks of a cluster share.
  */
 #include "plugins/common/product/launch.cuh"
+#include "plugins/common/product/written.cuh"
 #include "plugins/matrix_multiply/cuda.cuh"
 #include "plugins/matrix_multiply/hopper.cuh"
 #include "plugins/matrix_multiply/pack.h"
 
 #define LEAST_TILES 16 /* of a tactic that does not share depths */
 
+#define HALF_OF(type, ...)                                                               \
+    &launch_of<product_tile<product_written_floats<type>, __VA_ARGS__>>
+#define HALVES(...) HALF_OF(__half, __VA_ARGS__), HALF_OF(__nv_bfloat16, __VA_ARGS__)
+#define EVERY(...)                                                                       \
+    {                                                                                    \
+        HALVES(__VA_ARGS__), PRODUCT_OF(float, __VA_ARGS__)                              \
+    }
+
 /* Parts, columns, warpgroups, stages, turns, pair, split, blocks of a multiprocessor; in
  * the order of HOPPER_EACH. Results of floats take the room of some stages, and deep is
  * for what has few then. */
 static const product_launch *const launches[HOPPER_TACTICS][PRODUCT_TYPES] = {
     /* 128x128_pair */
-    {PRODUCT_HALVES(2, 128, 2, 5, true, true, false, 1),
+    {HALVES(2, 128, 2, 5, true, true, false, 1),
      PRODUCT_OF(float, 2, 128, 2, 3, true, true, false, 1)},
-    {PRODUCT_HALVES(1, 256, 2, 3, false, true, false, 1)}, /* 128x256_pair */
+    {HALVES(1, 256, 2, 3, false, true, false, 1)}, /* 128x256_pair */
     /* 128x192_pair */
-    {PRODUCT_HALVES(1, 192, 2, 4, false, true, false, 1),
+    {HALVES(1, 192, 2, 4, false, true, false, 1),
      PRODUCT_OF(float, 1, 192, 2, 3, false, true, false, 1)},
-    PRODUCT_EVERY(1, 96, 2, 5, false, false, true, 1),  /* 128x96_split */
-    PRODUCT_EVERY(1, 64, 2, 5, false, false, true, 1),  /* 128x64_split */
-    PRODUCT_EVERY(1, 64, 1, 5, false, false, true, 2),  /* 64x64_split */
-    PRODUCT_EVERY(1, 32, 1, 12, false, false, true, 1), /* 64x32_split */
-    PRODUCT_EVERY(1, 32, 1, 6, false, false, true, 2),  /* 64x32_half */
+    EVERY(1, 96, 2, 5, false, false, true, 1),  /* 128x96_split */
+    EVERY(1, 64, 2, 5, false, false, true, 1),  /* 128x64_split */
+    EVERY(1, 64, 1, 5, false, false, true, 2),  /* 64x64_split */
+    EVERY(1, 32, 1, 12, false, false, true, 1), /* 64x32_split */
+    EVERY(1, 32, 1, 8, false, false, true, 2),  /* 64x32_half */
+    EVERY(1, 32, 1, 8, false, false, false, 2), /* 64x32_whole */
     /* 128x128_deep */
     {NULL, NULL, PRODUCT_OF(float, 1, 128, 2, 5, false, true, false, 1)}};
 

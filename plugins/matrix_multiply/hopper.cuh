@@ -6,7 +6,8 @@
 #define PLUGINS_MATRIX_MULTIPLY_HOPPER_CUH
 
 /* Rows x columns of a tile; deep: more pieces of K at a time; half: of a multiprocessor's
- * memory, where another one's fits beside it. */
+ * memory, where another one's fits beside it; whole: the same, but that blocks do not
+ * share a tile's depth. */
 #define HOPPER_EACH(_)                                                                   \
     _(128x128_pair)                                                                      \
     _(128x256_pair)                                                                      \
@@ -16,6 +17,7 @@
     _(64x64_split)                                                                       \
     _(64x32_split)                                                                       \
     _(64x32_half)                                                                        \
+    _(64x32_whole)                                                                       \
     _(128x128_deep)
 
 #include "plugins/common/product/tactics.h"
