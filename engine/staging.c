@@ -9,9 +9,9 @@
 #include "engine/past_caches.h"
 
 enum {
-    WHOLE = 64 << 20,  /* the most that is kept pinned for a context's inputs */
-    ALONE = 1 << 20,   /* bytes that take less than waking others */
-    PIECES = 16,       /* that a few threads share well; one alone needs a quarter */
+    WHOLE = 64 << 20, /* the most that is kept pinned for a context's inputs */
+    ALONE = 1 << 20,  /* bytes that take less than waking others */
+    PIECES = 16,      /* that a few threads share well; one alone needs a quarter */
     /* Giving one to the driver takes half as long as filling it. */
     LEAST_PIECE = 128 << 10,
 };
