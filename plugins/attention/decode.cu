@@ -114,16 +114,18 @@ static __device__ inline void bring_past(const decode_job &job, int32_t batch, i
                                          int32_t query)
 {
     const struct attention_plan &p = job.a.plan;
-    const int64_t length = p.lengths_port < 0 ? 0
-                           : p.lengths_dtype == STRATA_INT32
-                               ? (int64_t)__ldcg((const int32_t *)job.a.lengths + batch)
-                               : (int64_t)__ldcg((const long long *)job.a.lengths + batch);
+    const int64_t length =
+        p.lengths_port < 0 ? 0
+        : p.lengths_dtype == STRATA_INT32
+            ? (int64_t)__ldcg((const int32_t *)job.a.lengths + batch)
+            : (int64_t)__ldcg((const long long *)job.a.lengths + batch);
     const attention_reach reach = attention_reach_of(&p, length);
     int64_t low, high;
     attention_bounds(&p, &reach, query, &low, &high);
     const int32_t from = (int32_t)(low / STEP * STEP);
     const int splits = splits_for(from, (int32_t)min(high, reach.keys));
-    const int32_t key = from + ((int32_t)blockIdx.x * WARPS + (int)threadIdx.x / 32) * STEP;
+    const int32_t key =
+        from + ((int32_t)blockIdx.x * WARPS + (int)threadIdx.x / 32) * STEP;
     const int64_t row = key + (int64_t)threadIdx.x % STEP;
     if ((int)blockIdx.x >= splits || row >= min(reach.split, p.past))
         return;
