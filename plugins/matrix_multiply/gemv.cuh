@@ -57,6 +57,7 @@ static __device__ inline void put_sums(float (&v)[V], float *to)
 /* What a block's warps find, and together. */
 template <class S>
 struct gemv_sums {
+    matrix_offsets begin; /* of the block's matrices: in registers they are too many */
     float part[GEMV_SLOTS][WARPS][S::V];
     float squares[WARPS][S::Rows];
     float total[GEMV_SLOTS * S::V + S::Rows]; /* then the sums of squares */
@@ -210,7 +211,7 @@ static __device__ inline void store_result(const gemv_job &g, const gemv_walk<S>
  * is done with it: asked for early, and by less code, which memory has to give too. */
 template <class S>
 static __device__ inline float added_to(const gemv_job &g, const gemv_walk<S> &walk,
-                                        int32_t first)
+                                        const gemv_sums<S> &s, int32_t first)
 {
     if constexpr (!S::Turned && !S::Gated) {
         const matrix &d = g.j.p.at[PRODUCT_RESIDUAL];
@@ -222,8 +223,7 @@ static __device__ inline float added_to(const gemv_job &g, const gemv_walk<S> &w
             m < g.j.p.m && n < g.j.p.n)
             return to_float(
                 ((const typename S::T *)g.j.epilogue
-                     .residual)[offsets_of(g.j.p, blockIdx.y).at[PRODUCT_RESIDUAL] +
-                                m * d.row + n * d.column]);
+                     .residual)[s.begin.at[PRODUCT_RESIDUAL] + m * d.row + n * d.column]);
     }
     return 0;
 }
@@ -235,7 +235,6 @@ static __device__ inline void store_tiles(const gemv_job &g, const gemv_walk<S> 
                                           float residual)
 {
     static_assert(GEMV_SLOTS * S::Results <= THREADS);
-    const matrix_offsets o = offsets_of(g.j.p, blockIdx.y);
     const int sums = tiles * S::V, all = sums + (S::Normal ? S::Rows : 0);
     const int own = (int)threadIdx.x;
     __syncthreads();
@@ -247,7 +246,7 @@ static __device__ inline void store_tiles(const gemv_job &g, const gemv_walk<S> 
         s.total[i] = sum;
     }
     if (add_ranks(s.total, g.split, all) && own < tiles * S::Results)
-        store_result<S>(g, walk, o, first, own, s, s.total + sums, residual);
+        store_result<S>(g, walk, s.begin, first, own, s, s.total + sums, residual);
     __syncthreads();
 }
 
@@ -345,8 +344,10 @@ static __global__ void __launch_bounds__(THREADS, S::Blocks)
     typedef typename S::T T;
     __shared__ gemv_sums<S> sums;
     const matrix_job &j = g.j;
-    const matrix_offsets o = offsets_of(j.p, blockIdx.y);
-    gemv_walk<S> walk(g, o.at[PRODUCT_B]), ahead = walk;
+    if (threadIdx.x == 0)
+        sums.begin = offsets_of(j.p, blockIdx.y);
+    __syncthreads();
+    gemv_walk<S> walk(g, sums.begin.at[PRODUCT_B]), ahead = walk;
     const bool once = (int32_t)j.p.k <= walk.step; /* a step is a tile, of the same A */
     uint4 w[2][S::Columns];
     const T *a[S::Rows];
@@ -362,7 +363,7 @@ static __global__ void __launch_bounds__(THREADS, S::Blocks)
         ahead.read(w[s]);
         ahead.next();
     }
-    find_rows<S>(a, walk, o.at[PRODUCT_A]);
+    find_rows<S>(a, walk, sums.begin.at[PRODUCT_A]);
     if (once)
         read_scale<S>(scale, walk.at(), g);
     if (S::Turned)
@@ -371,7 +372,7 @@ static __global__ void __launch_bounds__(THREADS, S::Blocks)
         wait_for_previous();
     if (S::Turned)
         position = position_of<S>(walk, g.more.turn);
-    float residual = added_to<S>(g, walk, first);
+    float residual = added_to<S>(g, walk, sums, first);
     if (once) {
         read_a<S>(x, a, walk.at(), g, scale, square);
         end_squares<S>(sums, square);
@@ -401,7 +402,7 @@ static __global__ void __launch_bounds__(THREADS, S::Blocks)
                 slot = 0;
                 if (S::Turned)
                     frequency = frequency_of<S>(walk, g.more.turn, first);
-                residual = added_to<S>(g, walk, first);
+                residual = added_to<S>(g, walk, sums, first);
             }
         }
 }
