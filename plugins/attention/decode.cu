@@ -94,10 +94,52 @@ static __device__ inline void append(const decode_job &job,
     }
 }
 
-/* Block (split, tile): every splits-th 16 keys of each warp, by as many blocks as there
- * are keys for: a cache that is not full needs fewer. */
+/* ---- the kernel -----------------------------------------------------------------------
+ */
+
+/* The blocks that share the keys [from, last) of a tile: as many as there are keys for,
+ * of those that were launched. */
+static __device__ inline int splits_for(int32_t from, int32_t last)
+{
+    const int32_t each = WARPS * STEP;
+    return max(1, min((int)gridDim.x, (last - from + each - 1) / each));
+}
+
+/* Asks the L2 cache for the past keys and values that the warp takes first, while the
+ * kernel before this one still runs: behind it the next product's weights are asked for,
+ * all at once, and keys would come after them. Lengths may still change and are read past
+ * the L1; what is asked for is not used before the wait. */
+template <typename T>
+static __device__ inline void bring_past(const decode_job &job, int32_t batch, int32_t kv,
+                                         int32_t query)
+{
+    const struct attention_plan &p = job.a.plan;
+    const int64_t length =
+        p.lengths_port < 0 ? 0
+        : p.lengths_dtype == STRATA_INT32
+            ? (int64_t)__ldcg((const int32_t *)job.a.lengths + batch)
+            : (int64_t)__ldcg((const long long *)job.a.lengths + batch);
+    const attention_reach reach = attention_reach_of(&p, length);
+    int64_t low, high;
+    attention_bounds(&p, &reach, query, &low, &high);
+    const int32_t from = (int32_t)(low / STEP * STEP);
+    const int splits = splits_for(from, (int32_t)min(high, reach.keys));
+    const int32_t key =
+        from + ((int32_t)blockIdx.x * WARPS + (int)threadIdx.x / 32) * STEP;
+    const int64_t row = key + (int64_t)threadIdx.x % STEP;
+    if ((int)blockIdx.x >= splits || row >= min(reach.split, p.past))
+        return;
+    const bool value = threadIdx.x % 32 >= STEP;
+    const attention_view &view = value ? p.past_v : p.past_k;
+    const T *at = (const T *)(value ? job.a.past_v : job.a.past_k) + batch * view.batch +
+                  kv * view.head + row * view.row;
+    for (int64_t d = 0; d < (value ? p.v_dim : p.dim); d += 128 / (int64_t)sizeof(T))
+        asm volatile("prefetch.global.L2 [%0];\n" ::"l"(at + d));
+}
+
+/* Block (split, tile): every splits-th 16 keys of each warp. */
 template <typename T, int Dim, bool Odd>
-static __global__ void __launch_bounds__(WARPS * 32, 1)
+static __global__ void __launch_bounds__(WARPS * 32, Dim > 64 ? 1 : 2)
     decode_kernel(const __grid_constant__ decode_job job)
 {
     typedef decode_part<Dim> part;
@@ -109,19 +151,20 @@ static __global__ void __launch_bounds__(WARPS * 32, 1)
     const int32_t tile = (int32_t)blockIdx.y % job.row_tiles,
                   head = (int32_t)blockIdx.y / job.row_tiles;
     const int32_t first = tile * TILE, rows = min(TILE, job.rows - first);
+    const int32_t batch = head / (int32_t)p.kv_heads, kv = head % (int32_t)p.kv_heads;
+    bring_past<T>(job, batch, kv, first / (int32_t)p.group);
     launch_next();
     wait_for_previous();
-    decode_warp<T, Dim, Odd> w(job, head / (int32_t)p.kv_heads,
-                               head % (int32_t)p.kv_heads, first);
+    decode_warp<T, Dim, Odd> w(job, batch, kv, first);
     int64_t low, high, ignored;
     attention_bounds(&p, &w.reach, w.query_of(first), &low, &ignored);
     attention_bounds(&p, &w.reach, w.query_of(first + rows - 1), &ignored, &high);
     const int32_t from = (int32_t)(low / STEP * STEP);
-    const int32_t last = (int32_t)min(high, w.reach.keys), each = WARPS * STEP;
-    const int splits = max(1, min((int)gridDim.x, (last - from + each - 1) / each));
+    const int32_t last = (int32_t)min(high, w.reach.keys);
+    const int splits = splits_for(from, last);
     if (split >= splits)
         return;
-    w.walk(from + (split * WARPS + warp) * STEP, last, splits * each);
+    w.walk(from + (split * WARPS + warp) * STEP, last, splits * WARPS * STEP);
     w.store(warps + warp, rows);
     if ((int)threadIdx.x < rows)
         offset[threadIdx.x] = w.batch * p.y.batch +

@@ -57,6 +57,7 @@ static __device__ inline void put_sums(float (&v)[V], float *to)
 /* What a block's warps find, and together. */
 template <class S>
 struct gemv_sums {
+    matrix_offsets begin; /* of the block's matrices: in registers they are too many */
     float part[GEMV_SLOTS][WARPS][S::V];
     float squares[WARPS][S::Rows];
     float total[GEMV_SLOTS * S::V + S::Rows]; /* then the sums of squares */
@@ -91,11 +92,15 @@ static __device__ inline double frequency_of(const gemv_walk<S> &walk, const gem
     if (pair.slot >= GEMV_SLOTS || tile >= walk.tiles)
         return 0;
     const int32_t d = walk.column(tile, pair.a) % t.dim;
-    return pow(t.base, -2.0 * (t.interleaved ? d / 2 : d) / t.dim);
+    return t.frequencies[t.interleaved ? d / 2 : d];
 }
 
-static __device__ inline double position_of(const gemv_turn &t, int32_t m)
+/* The position of the thread's row. */
+template <class S>
+static __device__ inline double position_of(const gemv_walk<S> &walk, const gemv_turn &t)
 {
+    const gemv_pair<S> pair((int)threadIdx.x, t);
+    const int32_t m = min(walk.row + pair.row, (int32_t)walk.j.p.m - 1);
     const int32_t row = m / t.length, token = m % t.length;
     const int32_t at = t.each ? m : row;
     int64_t first = 0;
@@ -105,21 +110,32 @@ static __device__ inline double position_of(const gemv_turn &t, int32_t m)
     return (double)(first + (t.positions && t.each ? 0 : token));
 }
 
+/* Cosine and sine of an angle: whole turns go in FP64, whose functions are many
+ * instructions one behind the other. */
+static __device__ inline float2 turn_by(double angle)
+{
+    const double turns = rint(angle * 0.15915494309189535);
+    const double rest =
+        fma(turns, -2.4492935982947064e-16, /* what 2 pi has beyond FP64 */
+            fma(turns, -6.283185307179586, angle));
+    float sine, cosine;
+    sincosf((float)rest, &sine, &cosine);
+    return make_float2(cosine, sine);
+}
+
 /* Cosine and sine of the thread's pair. */
 template <class S>
 static __device__ inline void find_turn(gemv_sums<S> &s, const gemv_walk<S> &walk,
                                         const gemv_turn &t, int32_t first,
-                                        double frequency)
+                                        double frequency, double position)
 {
     const gemv_pair<S> pair((int)threadIdx.x, t);
     const int32_t tile = first + pair.slot * walk.by;
     if (pair.slot >= GEMV_SLOTS || tile >= walk.tiles)
         return;
-    const int32_t m = min(walk.row + pair.row, (int32_t)walk.j.p.m - 1);
-    double sine = 0, cosine = 1;
-    if (walk.column(tile, pair.a) < t.turned)
-        sincos(position_of(t, m) * frequency, &sine, &cosine);
-    s.turn[threadIdx.x] = make_float2((float)cosine, (float)sine);
+    s.turn[threadIdx.x] = walk.column(tile, pair.a) < t.turned
+                              ? turn_by(position * frequency)
+                              : make_float2(1, 0);
 }
 
 /* Both columns of a pair, from their sums. */
@@ -160,11 +176,11 @@ static __device__ __noinline__ void store_gated(const gemv_job &g,
 template <class S>
 static __device__ inline void store_result(const gemv_job &g, const gemv_walk<S> &walk,
                                            const matrix_offsets &o, int32_t first, int i,
-                                           const gemv_sums<S> &s, const float *squares)
+                                           const gemv_sums<S> &s, const float *squares,
+                                           float residual)
 {
-    enum { Results = (S::Turned ? S::Half : S::Width) * S::Rows };
     typedef typename S::T T;
-    const int slot = i / Results, c = i % Results / S::Rows, r = i % S::Rows;
+    const int slot = i / S::Results, c = i % S::Results / S::Rows, r = i % S::Rows;
     const int32_t tile = first + slot * walk.by;
     const int64_t m = walk.row + r, n = walk.column(tile, 0) + c;
     const float *sum = s.total + slot * S::V + r;
@@ -181,29 +197,56 @@ static __device__ inline void store_result(const gemv_job &g, const gemv_walk<S>
         store_gated<T>(g, o, m, n, sum[c * S::Rows] * factor,
                        sum[(c + S::Half) * S::Rows] * factor);
     } else {
-        store_sum<T>(g.j, o, m, n, sum[c * S::Rows] * factor);
+        const matrix &d = g.j.p.at[PRODUCT_D];
+        const float x = sum[c * S::Rows] * factor;
+        if (g.plain)
+            from_float((T *)g.j.d + o.at[PRODUCT_D] + m * d.row + n * d.column,
+                       g.j.alpha * x + residual);
+        else
+            store_sum<T>(g.j, o, m, n, x);
     }
 }
 
-/* The block's `tiles` tiles from `first` on, to Y. */
+/* What is added to the thread's result of the tiles from `first` on, if that is all that
+ * is done with it: asked for early, and by less code, which memory has to give too. */
+template <class S>
+static __device__ inline float added_to(const gemv_job &g, const gemv_walk<S> &walk,
+                                        const gemv_sums<S> &s, int32_t first)
+{
+    if constexpr (!S::Turned && !S::Gated) {
+        const matrix &d = g.j.p.at[PRODUCT_RESIDUAL];
+        const int i = (int)threadIdx.x, slot = i / S::Results;
+        const int32_t tile = first + slot * walk.by;
+        const int64_t m = walk.row + i % S::Rows;
+        const int64_t n = walk.column(tile, 0) + i % S::Results / S::Rows;
+        if (g.plain && g.j.epilogue.residual && slot < GEMV_SLOTS && tile < walk.tiles &&
+            m < g.j.p.m && n < g.j.p.n)
+            return to_float(
+                ((const typename S::T *)g.j.epilogue
+                     .residual)[s.begin.at[PRODUCT_RESIDUAL] + m * d.row + n * d.column]);
+    }
+    return 0;
+}
+
+/* The block's `tiles` tiles from `first` on, to Y: a result a thread at most. */
 template <class S>
 static __device__ inline void store_tiles(const gemv_job &g, const gemv_walk<S> &walk,
-                                          int32_t first, int tiles, gemv_sums<S> &s)
+                                          int32_t first, int tiles, gemv_sums<S> &s,
+                                          float residual)
 {
-    const matrix_offsets o = offsets_of(g.j.p, blockIdx.y);
+    static_assert(GEMV_SLOTS * S::Results <= THREADS);
     const int sums = tiles * S::V, all = sums + (S::Normal ? S::Rows : 0);
-    const int results = tiles * (S::Turned ? S::Half : S::Width) * S::Rows;
+    const int own = (int)threadIdx.x;
     __syncthreads();
-    for (int i = threadIdx.x; i < all; i += THREADS) {
+    for (int i = own; i < all; i += THREADS) {
         float sum = 0;
         for (int warp = 0; warp < WARPS; warp++)
             sum += S::Normal && i >= sums ? s.squares[warp][i - sums]
                                           : s.part[i / S::V][warp][i % S::V];
         s.total[i] = sum;
     }
-    if (add_ranks(s.total, g.split, all))
-        for (int i = threadIdx.x; i < results; i += THREADS)
-            store_result<S>(g, walk, o, first, i, s, s.total + sums);
+    if (add_ranks(s.total, g.split, all) && own < tiles * S::Results)
+        store_result<S>(g, walk, s.begin, first, own, s, s.total + sums, residual);
     __syncthreads();
 }
 
@@ -220,33 +263,38 @@ static __device__ inline void find_rows(const typename S::T *(&a)[S::Rows],
                min(walk.row + r, (int32_t)walk.j.p.m - 1) * walk.j.p.at[PRODUCT_A].row;
 }
 
+/* What N elements of A's rows from k on are multiplied by. */
+template <class S>
+static __device__ inline void read_scale(float (&scale)[S::N], int32_t k,
+                                         const gemv_job &g)
+{
+#pragma unroll
+    for (int i = 0; i < S::N; i++)
+        scale[i] =
+            S::Normal && g.more.scale && k < (int32_t)g.j.p.k ? g.more.scale[k + i] : 1;
+}
+
 /* N elements of each of A's rows from k on, scaled, zeros past the depth; their squares
  * are added to `square`. */
 template <class S>
-static __device__ inline void read_a(float (&x)[S::Rows][S::N],
-                                     const typename S::T *const (&a)[S::Rows], int32_t k,
-                                     const gemv_job &g, float (&square)[S::Rows])
+static __device__ inline void
+read_a(float (&x)[S::Rows][S::N], const typename S::T *const (&a)[S::Rows], int32_t k,
+       const gemv_job &g, const float (&scale)[S::N], float (&square)[S::Rows])
 {
-    const bool inside = k < (int32_t)g.j.p.k;
 #pragma unroll
     for (int r = 0; r < S::Rows; r++) {
         pack<typename S::T, S::N> v = {};
-        if (inside)
+        if (k < (int32_t)g.j.p.k)
             v = *(const pack<typename S::T, S::N> *)(a[r] + k);
 #pragma unroll
-        for (int i = 0; i < S::N; i++)
-            x[r][i] = to_float(v.v[i]);
-    }
-    if constexpr (S::Normal)
-#pragma unroll
         for (int i = 0; i < S::N; i++) {
-            const float scale = inside && g.more.scale ? g.more.scale[k + i] : 1;
-#pragma unroll
-            for (int r = 0; r < S::Rows; r++) {
+            x[r][i] = to_float(v.v[i]);
+            if (S::Normal) {
                 square[r] += x[r][i] * x[r][i];
-                x[r][i] *= scale;
+                x[r][i] *= scale[i];
             }
         }
+    }
 }
 
 template <class S>
@@ -270,15 +318,20 @@ static __device__ inline void add_products(float (&sum)[S::V],
 
 /* What a warp found of a tile. */
 template <class S>
-static __device__ inline void end_tile(gemv_sums<S> &s, int slot, float (&sum)[S::V],
-                                       float (&square)[S::Rows])
+static __device__ inline void end_tile(gemv_sums<S> &s, int slot, float (&sum)[S::V])
 {
     put_sums(sum, s.part[slot][threadIdx.x / 32]);
-    if (S::Normal) /* the same of every tile */
-        put_sums(square, s.squares[threadIdx.x / 32]);
 #pragma unroll
     for (int i = 0; i < S::V; i++)
         sum[i] = 0;
+}
+
+/* The same of every tile. */
+template <class S>
+static __device__ inline void end_squares(gemv_sums<S> &s, float (&square)[S::Rows])
+{
+    if (S::Normal)
+        put_sums(square, s.squares[threadIdx.x / 32]);
 #pragma unroll
     for (int r = 0; r < S::Rows; r++)
         square[r] = 0;
@@ -291,14 +344,17 @@ static __global__ void __launch_bounds__(THREADS, S::Blocks)
     typedef typename S::T T;
     __shared__ gemv_sums<S> sums;
     const matrix_job &j = g.j;
-    const matrix_offsets o = offsets_of(j.p, blockIdx.y);
-    gemv_walk<S> walk(g, o.at[PRODUCT_B]), ahead = walk;
+    if (threadIdx.x == 0)
+        sums.begin = offsets_of(j.p, blockIdx.y);
+    __syncthreads();
+    gemv_walk<S> walk(g, sums.begin.at[PRODUCT_B]), ahead = walk;
+    const bool once = (int32_t)j.p.k <= walk.step; /* a step is a tile, of the same A */
     uint4 w[2][S::Columns];
     const T *a[S::Rows];
-    float sum[S::V] = {}, square[S::Rows] = {};
+    float sum[S::V] = {}, square[S::Rows] = {}, x[S::Rows][S::N], scale[S::N];
     int32_t first = walk.tile;
     int slot = 0;
-    double frequency = 0;
+    double frequency = 0, position = 0;
     launch_next();
     if (!j.constant_b)
         wait_for_previous();
@@ -307,33 +363,46 @@ static __global__ void __launch_bounds__(THREADS, S::Blocks)
         ahead.read(w[s]);
         ahead.next();
     }
-    find_rows<S>(a, walk, o.at[PRODUCT_A]);
+    find_rows<S>(a, walk, sums.begin.at[PRODUCT_A]);
+    if (once)
+        read_scale<S>(scale, walk.at(), g);
     if (S::Turned)
         frequency = frequency_of<S>(walk, g.more.turn, first);
     if (j.constant_b)
         wait_for_previous();
     if (S::Turned)
-        find_turn<S>(sums, walk, g.more.turn, first, frequency);
+        position = position_of<S>(walk, g.more.turn);
+    float residual = added_to<S>(g, walk, sums, first);
+    if (once) {
+        read_a<S>(x, a, walk.at(), g, scale, square);
+        end_squares<S>(sums, square);
+    }
     while (walk.tile < walk.tiles)
 #pragma unroll
         for (int s = 0; s < 2; s++) {
-            float x[S::Rows][S::N];
             if (walk.tile >= walk.tiles)
                 break;
-            read_a<S>(x, a, walk.at(), g, square);
+            if (!once) {
+                read_scale<S>(scale, walk.at(), g);
+                read_a<S>(x, a, walk.at(), g, scale, square);
+            }
             add_products<S>(sum, w[s], x);
             ahead.read(w[s]);
             ahead.next();
             if (!walk.next())
                 continue;
-            end_tile<S>(sums, slot, sum, square);
+            end_tile<S>(sums, slot, sum);
+            if (!once)
+                end_squares<S>(sums, square);
             if (++slot == GEMV_SLOTS || walk.tile >= walk.tiles) {
-                store_tiles<S>(g, walk, first, slot, sums);
+                if (S::Turned)
+                    find_turn<S>(sums, walk, g.more.turn, first, frequency, position);
+                store_tiles<S>(g, walk, first, slot, sums, residual);
                 first = walk.tile;
                 slot = 0;
                 if (S::Turned)
-                    find_turn<S>(sums, walk, g.more.turn, first,
-                                 frequency_of<S>(walk, g.more.turn, first));
+                    frequency = frequency_of<S>(walk, g.more.turn, first);
+                residual = added_to<S>(g, walk, sums, first);
             }
         }
 }
@@ -383,6 +452,13 @@ static inline int64_t gemv_walkers(int64_t blocks, int64_t tiles, int64_t others
     return (tiles + each - 1) / each;
 }
 
+/* Whether results are sums, or those with a residual added. */
+static inline bool gemv_is_plain(const matrix_job &j)
+{
+    const epilogue_args &e = j.epilogue;
+    return !j.c && !j.bias && !e.scale && !e.bias && e.activation.kind < 0;
+}
+
 /* g: all but its shares of the work. */
 template <class S>
 static int gemv_launch(const strata_run *r, gemv_job g, int32_t multiprocessors,
@@ -391,6 +467,7 @@ static int gemv_launch(const strata_run *r, gemv_job g, int32_t multiprocessors,
     const matrix_product &p = g.j.p;
     const int64_t tiles = (p.n + S::Width - 1) / S::Width;
     g.groups = (int32_t)((p.m + S::Rows - 1) / S::Rows);
+    g.plain = gemv_is_plain(g.j);
     const int64_t others = g.groups * p.batches;
     if (tiles * others == 0)
         return STRATA_OK;

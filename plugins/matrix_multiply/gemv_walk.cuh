@@ -14,7 +14,7 @@ struct gemv_turn {
     int32_t length;        /* tokens of a row */
     int32_t dim, turned;   /* columns of a head, and of all heads that turn */
     int32_t interleaved;
-    double base;
+    const double *frequencies; /* angles of a head's pairs at position 1 */
 };
 
 /* What Projection does besides the product: rows of A divided by their root mean square
@@ -32,6 +32,7 @@ struct gemv_job {
     gemv_more more;
     int32_t split;  /* blocks that share the depth: a cluster in z */
     int32_t groups; /* of A's rows */
+    int32_t plain;  /* results are sums, or those with a residual added */
 };
 
 enum gemv_end { GEMV_PLAIN, GEMV_GATED, GEMV_TURNED };
@@ -52,7 +53,8 @@ struct gemv_shape {
         N = 16 / sizeof(T),             /* elements of an access */
         Width = Gated ? Half : Columns, /* columns of Y */
         V = Columns * Rows,
-        Blocks = Rows > 1 ? 2 : 3 /* of a multiprocessor at least */
+        Results = (Turned ? Half : Width) * Rows, /* of a tile: columns of Y, or pairs */
+        Blocks = Rows > 1 ? 2 : 3                 /* of a multiprocessor at least */
     };
 };
 

@@ -5,6 +5,11 @@
  */
 #include "plugins/matrix_multiply/gemv.cuh"
 
+struct projection_state {
+    gemv_state product;
+    double *frequencies; /* angles of a head's pairs at position 1, if heads turn */
+};
+
 /* Of a node or a run: the product alone, whose second operand is no input. */
 template <typename N>
 static N product_of(const N *n)
@@ -17,6 +22,7 @@ static N product_of(const N *n)
 static gemv_turn turn_of(const strata_run *r)
 {
     const strata_projection *p = (const strata_projection *)r->params;
+    const projection_state *s = (const projection_state *)r->state;
     const strata_tensor *y = &r->out[0];
     const strata_tensor *at = r->n_in > 1 && r->in[1].rank > 0 ? &r->in[1] : NULL;
     gemv_turn t = {};
@@ -29,18 +35,18 @@ static gemv_turn turn_of(const strata_run *r)
     t.dim = (int32_t)(y->dims[2] / p->heads);
     t.turned = (int32_t)(p->turned ? p->turned * t.dim : y->dims[2]);
     t.interleaved = p->interleaved;
-    t.base = p->base;
+    t.frequencies = s->frequencies;
     return t;
 }
 
 static gemv_job job_of(const strata_run *r)
 {
     const strata_projection *p = (const strata_projection *)r->params;
-    const gemv_state *s = (const gemv_state *)r->state;
+    const projection_state *s = (const projection_state *)r->state;
     const strata_run product = product_of(r);
     const strata_activation f = {p->kind, 0, p->alpha, p->beta};
     gemv_job g = {};
-    g.j = matrix_job_of(&product, s->weight);
+    g.j = matrix_job_of(&product, s->product.weight);
     g.j.alpha = 1;
     g.more.scale = r->weight[STRATA_PROJECTION_SCALE].rank > 0
                        ? (const float *)r->weight[STRATA_PROJECTION_SCALE].data
@@ -57,8 +63,9 @@ static gemv_job job_of(const strata_run *r)
 template <class S>
 static int launch(const strata_run *r, const gemv_job &g)
 {
-    const gemv_state *s = (const gemv_state *)r->state;
-    return gemv_launch<S>(r, g, s->multiprocessors, s->overlaps, "projection");
+    const projection_state *s = (const projection_state *)r->state;
+    return gemv_launch<S>(r, g, s->product.multiprocessors, s->product.overlaps,
+                          "projection");
 }
 
 template <typename T, bool Normal, gemv_end End>
@@ -106,9 +113,45 @@ static int projection_accept(const strata_node *n)
                : refuse(n, "it turns heads of a multiple of 4 elements");
 }
 
+static __global__ void frequencies_kernel(double *to, int32_t pairs, double base)
+{
+    const int32_t i = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (i < pairs)
+        to[i] = pow(base, -2.0 * i / (2 * pairs));
+}
+
+/* Once an engine: a power in FP64 takes longer than reading a small matrix. */
+static int make_frequencies(const strata_node *n, projection_state *s)
+{
+    const strata_projection *p = (const strata_projection *)n->params;
+    const strata_pack *host =
+        n->host->extension ? (const strata_pack *)n->host->extension(STRATA_PACK_V1)
+                           : NULL;
+    const int64_t width = n->out[0].dims[n->out[0].rank - 1];
+    const int32_t pairs = (int32_t)(width / p->heads / 2);
+    void *memory = NULL;
+    if (!host)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "the host has no " STRATA_PACK_V1
+                           ", which this impl needs for its heads' frequencies");
+    const int status = host->alloc(n, (size_t)pairs * sizeof(double), &memory);
+    if (status != STRATA_OK)
+        return status;
+    s->frequencies = (double *)memory;
+    frequencies_kernel<<<(unsigned)(pairs + THREADS - 1) / THREADS, THREADS, 0,
+                         (cudaStream_t)n->stream>>>(s->frequencies, pairs, p->base);
+    const cudaError_t e = cudaGetLastError();
+    return e == cudaSuccess ? STRATA_OK
+                            : STRATA_FAIL(n, STRATA_EDEVICE, "frequencies of heads: %s",
+                                          cudaGetErrorString(e));
+}
+
 static int projection_setup(const strata_node *n, void *state)
 {
-    return gemv_prepare(n, 1, (gemv_state *)state);
+    const strata_projection *p = (const strata_projection *)n->params;
+    projection_state *s = (projection_state *)state;
+    const int status = gemv_prepare(n, 1, &s->product);
+    return status == STRATA_OK && p->heads > 0 ? make_frequencies(n, s) : status;
 }
 
 static const strata_row rows[] = {{{STRATA_F32_NCHW | STRATA_F16_NCHW | STRATA_BF16_NCHW,
@@ -122,7 +165,7 @@ static const strata_impl impls[] = {
      .name = "gemv",
      .rows = STRATA_ARRAY(rows),
      .efficiency = 0.02,
-     .state_size = sizeof(gemv_state),
+     .state_size = sizeof(projection_state),
      .accept = projection_accept,
      .setup = projection_setup,
      .run = projection_run,
