@@ -40,9 +40,26 @@ static const product_launch *const launches[HOPPER_TACTICS][2] = {
     [HOPPER_256x32_thin] = {TILE(int8_t, 64, 2, 32, 2, 8, false, false, false, 1)},
 };
 
-static const product_launch *launch_for(int tactic, int32_t dtype)
+static bool is_resident(int tactic)
 {
+    return tactic >= HOPPER_64x64_kept;
+}
+
+/* dtype: of the results. */
+static const product_launch *launch_for(int tactic, int32_t dtype,
+                                        const quantized_shape &s)
+{
+    if (is_resident(tactic))
+        return dtype == STRATA_FP16
+                   ? NULL
+                   : resident_launch(tactic - HOPPER_64x64_kept + RESIDENT_64x64,
+                                     s.in_stored <= 64);
     return launches[tactic][dtype == STRATA_FP16];
+}
+
+static int32_t lanes_of(int tactic)
+{
+    return is_resident(tactic) ? RESIDENT_LANES : PRODUCT_LANES;
 }
 
 /* ---- what it takes --------------------------------------------------------------- */
@@ -86,6 +103,9 @@ static const char *depth_refusal(const quantized_shape &s, const product_launch 
 {
     const int64_t pieces = windows_pieces(s.in_stored, l.depth);
     const bool turns = tactic == HOPPER_64x128 || tactic == HOPPER_64x64;
+    if (is_resident(tactic))
+        return windows_are_rows(&s.w) ? resident_refusal(l, pieces)
+                                      : "windows are for others";
     if (l.depth < 128 && s.in_stored > MOST_THIN)
         return "pieces of 64 channels are for thin inputs";
     if (l.depth == 128 && !windows_are_rows(&s.w) && pieces * l.depth >= 2 * s.in_stored)
@@ -97,7 +117,7 @@ static const char *depth_refusal(const quantized_shape &s, const product_launch 
 
 int quantized_hopper_accept(const strata_node *n, const quantized_shape *s, int tactic)
 {
-    const product_launch *l = launch_for(tactic, n->out[0].dtype);
+    const product_launch *l = launch_for(tactic, n->out[0].dtype, *s);
     int status = quantized_accept(n, s->q);
     if (status == STRATA_OK)
         status = quantized_check_depth(n, s->in_c, window_kernel_count(&s->w));
@@ -116,7 +136,7 @@ int quantized_hopper_setup(const strata_node *n, const quantized_shape *s,
                            const strata_quantized_convolution *joined,
                            quantized_hopper_state *state, int tactic)
 {
-    const product_launch &l = *launch_for(tactic, n->out[0].dtype);
+    const product_launch &l = *launch_for(tactic, n->out[0].dtype, *s);
     int device = 0;
     state->shape = *s;
     state->shape.q = NULL; /* a run brings its own */
@@ -127,7 +147,7 @@ int quantized_hopper_setup(const strata_node *n, const quantized_shape *s,
         e = cudaDeviceGetAttribute(&state->multiprocessors,
                                    cudaDevAttrMultiProcessorCount, device);
     return e == cudaSuccess
-               ? quantized_pack_columns(n, *s, joined, state, l.depth)
+               ? quantized_pack_columns(n, *s, joined, state, l.depth, lanes_of(tactic))
                : STRATA_FAIL(n, STRATA_EDEVICE, "preparing a kernel: %s (%s)",
                              cudaGetErrorString(e), cudaGetErrorName(e));
 }
@@ -149,7 +169,7 @@ static void fill_addend(quantized_product_job *job, const strata_run *r,
 
 static bool fill(quantized_product_job *job, const strata_run *r,
                  const quantized_hopper_state &state, const strata_quantized *q,
-                 const product_launch &l)
+                 const product_launch &l, int32_t lanes)
 {
     const quantized_shape &s = state.shape;
     const strata_tensor *x = &r->in[0], *y = &r->out[0];
@@ -157,7 +177,8 @@ static bool fill(quantized_product_job *job, const strata_run *r,
     const int64_t depth = windows_pieces(s.in_stored, l.depth) * taps * l.depth;
     const windows_input input = {x->data, x->dtype, s.in_stored, s.in_stored,
                                  job->m / window_out_count(&s.w)};
-    const product_matrix filters = {state.weight, depth, quantized_rows(s), depth, 1, 0};
+    const product_matrix filters = {state.weight, depth, quantized_rows(s, lanes),
+                                    depth,        1,     0};
     job->n = (int32_t)s.out_stored;
     job->real = (int32_t)s.out_c;
     job->steps = (int32_t)(depth / l.depth);
@@ -184,18 +205,21 @@ int quantized_hopper_run(const strata_run *r, const strata_quantized *q,
                          int tactic)
 {
     const quantized_hopper_state &state = *(const quantized_hopper_state *)r->state;
-    const product_launch &l = *launch_for(tactic, r->out[0].dtype);
-    quantized_product_job job = {};
+    const product_launch &l = *launch_for(tactic, r->out[0].dtype, state.shape);
+    resident_job job = {};
     job.m = (int32_t)pixels;
     job.to_row = state.shape.out_stored;
     if (pixels == 0)
         return STRATA_OK;
     if (joined && r->n_in > 1)
         fill_addend(&job, r, joined);
-    if (!fill(&job, r, state, q, l))
+    if (!fill(&job, r, state, q, l, lanes_of(tactic)))
         return STRATA_FAIL(r, STRATA_EDEVICE,
                            "the driver makes no tensor map of these operands");
-    const cudaError_t e = product_run(&job, l, 1, state.multiprocessors, layer_stream(r));
+    const cudaStream_t stream = layer_stream(r);
+    const cudaError_t e = is_resident(tactic)
+                              ? resident_run(&job, l, state.multiprocessors, stream)
+                              : product_run(&job, l, 1, state.multiprocessors, stream);
     return e == cudaSuccess ? STRATA_OK
                             : STRATA_FAIL(r, STRATA_EDEVICE, "kernel quantized: %s (%s)",
                                           cudaGetErrorString(e), cudaGetErrorName(e));
