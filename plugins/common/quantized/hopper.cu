@@ -45,15 +45,18 @@ static bool is_resident(int tactic)
     return tactic >= HOPPER_64x64_kept;
 }
 
+/* The last tactics, in the order of their tiles. */
+static int resident_of(int tactic)
+{
+    return tactic - HOPPER_64x64_kept + RESIDENT_64x64;
+}
+
 /* dtype: of the results. */
 static const product_launch *launch_for(int tactic, int32_t dtype,
                                         const quantized_shape &s)
 {
     if (is_resident(tactic))
-        return dtype == STRATA_FP16
-                   ? NULL
-                   : resident_launch(tactic - HOPPER_64x64_kept + RESIDENT_64x64,
-                                     s.in_stored <= 64);
+        return dtype == STRATA_FP16 ? NULL : resident_launch(resident_of(tactic), s);
     return launches[tactic][dtype == STRATA_FP16];
 }
 
@@ -104,8 +107,7 @@ static const char *depth_refusal(const quantized_shape &s, const product_launch 
     const int64_t pieces = windows_pieces(s.in_stored, l.depth);
     const bool turns = tactic == HOPPER_64x128 || tactic == HOPPER_64x64;
     if (is_resident(tactic))
-        return windows_are_rows(&s.w) ? resident_refusal(l, pieces)
-                                      : "windows are for others";
+        return resident_refusal(resident_of(tactic), s, l);
     if (l.depth < 128 && s.in_stored > MOST_THIN)
         return "pieces of 64 channels are for thin inputs";
     if (l.depth == 128 && !windows_are_rows(&s.w) && pieces * l.depth >= 2 * s.in_stored)
@@ -167,9 +169,9 @@ static void fill_addend(quantized_product_job *job, const strata_run *r,
     job->between = p->between;
 }
 
-static bool fill(quantized_product_job *job, const strata_run *r,
+static bool fill(resident_job *job, const strata_run *r,
                  const quantized_hopper_state &state, const strata_quantized *q,
-                 const product_launch &l, int32_t lanes)
+                 const product_launch &l, int tactic)
 {
     const quantized_shape &s = state.shape;
     const strata_tensor *x = &r->in[0], *y = &r->out[0];
@@ -177,8 +179,8 @@ static bool fill(quantized_product_job *job, const strata_run *r,
     const int64_t depth = windows_pieces(s.in_stored, l.depth) * taps * l.depth;
     const windows_input input = {x->data, x->dtype, s.in_stored, s.in_stored,
                                  job->m / window_out_count(&s.w)};
-    const product_matrix filters = {state.weight, depth, quantized_rows(s, lanes),
-                                    depth,        1,     0};
+    const product_matrix filters = {
+        state.weight, depth, quantized_rows(s, lanes_of(tactic)), depth, 1, 0};
     job->n = (int32_t)s.out_stored;
     job->real = (int32_t)s.out_c;
     job->steps = (int32_t)(depth / l.depth);
@@ -195,7 +197,8 @@ static bool fill(quantized_product_job *job, const strata_run *r,
     job->zero_out = (int32_t)q->zero_out;
     job->is_unsigned = x->dtype == STRATA_UINT8;
     job->to_unsigned = y->dtype == STRATA_UINT8;
-    return windows_map(job, input, &s.w, l) &&
+    return (is_resident(tactic) ? resident_map(job, resident_of(tactic), input, &s.w, l)
+                                : windows_map(job, input, &s.w, l)) &&
            map_matrix(&job->b, filters, STRATA_INT8, l.box, l.depth) &&
            map_results(job, l, y->dtype, 1);
 }
@@ -213,12 +216,13 @@ int quantized_hopper_run(const strata_run *r, const strata_quantized *q,
         return STRATA_OK;
     if (joined && r->n_in > 1)
         fill_addend(&job, r, joined);
-    if (!fill(&job, r, state, q, l, lanes_of(tactic)))
+    if (!fill(&job, r, state, q, l, tactic))
         return STRATA_FAIL(r, STRATA_EDEVICE,
                            "the driver makes no tensor map of these operands");
     const cudaStream_t stream = layer_stream(r);
     const cudaError_t e = is_resident(tactic)
-                              ? resident_run(&job, l, state.multiprocessors, stream)
+                              ? resident_run(&job, resident_of(tactic), &state.shape.w, l,
+                                             state.multiprocessors, stream)
                               : product_run(&job, l, 1, state.multiprocessors, stream);
     return e == cudaSuccess ? STRATA_OK
                             : STRATA_FAIL(r, STRATA_EDEVICE, "kernel quantized: %s (%s)",

@@ -9,8 +9,8 @@
 
 #include "plugins/common/window.h"
 
-/* Rows x columns of a tile; `thin`: pieces of 64 channels instead of 128; `kept`:
- * resident.cuh's, of either. */
+/* Rows x columns of a tile; `thin`: pieces of 64 channels instead of 128; `kept`,
+ * `patch`: resident.cuh's, of either. */
 #define HOPPER_EACH(_)                                                                   \
     _(128x128_pair)                                                                      \
     _(128x256_pair)                                                                      \
@@ -29,7 +29,8 @@
     _(256x32_thin)                                                                       \
     _(64x64_kept)                                                                        \
     _(64x128_kept)                                                                       \
-    _(128x64_kept)
+    _(128x64_kept)                                                                       \
+    _(64x64_patch)
 
 #include "plugins/common/product/tactics.h"
 

@@ -1,317 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of bytes with weights that stay in shared memory: the kernel, and how many of
- * its blocks there are.
+ * Products of bytes with weights that stay in shared memory: which there are, what they
+ * take, how many blocks of one share a multiprocessor.
  */
-#include "plugins/common/quantized/resident.cuh"
-
-/* Across, down: warpgroups of a block beside and below each other, 64 x 64 each; row:
- * bytes of a piece of K; blocks of a multiprocessor at most. */
-template <int Across_, int Down_, int Row_, int Blocks_>
-struct resident_tile {
-    static const int Across = Across_, Down = Down_, Row = Row_, Blocks = Blocks_;
-    static const int Rows = 64 * Down, Columns = 64 * Across;
-    static const int Threads = 128 * Across * Down;
-    static const int ABytes = Rows * Row, BBytes = Columns * Row; /* of a piece */
-    static const int Barriers = 1024, Before = 3072;              /* bytes */
-    static_assert(Barriers + 12 * Columns <= Before, "room of steps and offsets");
-};
+#include "plugins/common/quantized/resident_kernel.cuh"
 
 #define RESIDENT_FIXED 4096 /* bytes: before the weights, and room to begin at 1024 */
 #define RESIDENT_MOST 232448
-#define RESIDENT_OF_ALL 233472 /* bytes of a multiprocessor, 1024 of each block its own  \
-                                */
-
-/* ---- shared memory ------------------------------------------------------------------
- */
-
-template <class C>
-struct resident_memory {
-    uint32_t barriers, b, ring;
-    /* Scales of columns, then biases, then offsets, in the order that lanes read them: of
-     * 64 columns, word w of lane t's row is the 4w + t-th. */
-    float *steps;
-
-    __device__ inline resident_memory(uint8_t *memory, const resident_job &job)
-    {
-        const uint32_t lost = (1024 - shared_address(memory) % 1024) % 1024;
-        barriers = shared_address(memory) + lost;
-        steps = (float *)(memory + lost + C::Barriers);
-        b = barriers + C::Before;
-        ring = b + job.steps * C::BBytes;
-    }
-    __device__ inline uint32_t full(int stage) const
-    {
-        return barriers + stage * 16;
-    }
-    __device__ inline uint32_t empty(int stage) const
-    {
-        return full(stage) + 8;
-    }
-    __device__ inline uint32_t weights(void) const
-    {
-        return full(RESIDENT_STAGES);
-    }
-    __device__ inline uint32_t a(int stage) const
-    {
-        return ring + stage * C::ABytes;
-    }
-    __device__ inline void init(const resident_job &job) const
-    {
-        for (int s = 0; s < job.stages; s++) {
-            barrier_init(full(s), 1);
-            barrier_init(empty(s), C::Threads / 32);
-        }
-        barrier_init(weights(), 1);
-        barrier_publish();
-    }
-    /* The block's weights and what its sums begin with and are finished with: nobody
-     * before this kernel writes them. */
-    __device__ inline void fetch(const resident_job &job, int32_t column) const
-    {
-        for (int i = threadIdx.x; i < C::Columns; i += C::Threads) {
-            const int at = i / 64 * 64 + i % 16 / 4 * 16 + i % 64 / 16 * 4 + i % 4;
-            steps[at] = __ldg(job.quick_scale + column + i);
-            steps[C::Columns + at] = __ldg(job.quick_bias + column + i);
-            steps[2 * C::Columns + at] =
-                __int_as_float(job.offset ? __ldg(job.offset + column + i) : 0);
-        }
-        if (threadIdx.x != 0)
-            return;
-        barrier_expect(weights(), job.steps * C::BBytes);
-        for (int i = 0; i < job.steps * C::Across; i++)
-            copy_matrix(b + i * 64 * C::Row, &job.b, weights(),
-                        i / C::Across * (int32_t)C::Row,
-                        column + i % C::Across * RESIDENT_LANES, 0);
-    }
-};
-
-/* A place in the ring, and the parity of its round. */
-struct resident_stage {
-    int32_t at = 0;
-    uint32_t parity = 0;
-
-    __device__ inline void advance(int32_t stages)
-    {
-        if (++at == stages) {
-            at = 0;
-            parity ^= 1;
-        }
-    }
-};
-
-/* What thread 0 asks the copy engine for, as far as stages are free. */
-template <class C>
-struct resident_producer {
-    const resident_job &job;
-    const resident_memory<C> &memory;
-    int32_t row, step = 0;
-    int32_t free;
-    resident_stage stage;
-
-    __device__ inline resident_producer(const resident_job &job,
-                                        const resident_memory<C> &memory, int32_t row)
-        : job(job), memory(memory), row(row), free(job.stages)
-    {
-    }
-    /* All that is free. Where other warps still read, it waits for them. */
-    __device__ inline void ask(void)
-    {
-        for (; free > 0 && row < job.m; free--) {
-            barrier_wait(memory.empty(stage.at), stage.parity ^ 1);
-            barrier_expect(memory.full(stage.at), C::ABytes);
-            copy_matrix(memory.a(stage.at), &job.a, memory.full(stage.at), step * C::Row,
-                        row, 0);
-            stage.advance(job.stages);
-            if (++step == job.steps) {
-                step = 0;
-                row += job.by * C::Rows;
-            }
-        }
-    }
-};
-
-/* ---- a warpgroup --------------------------------------------------------------------
- */
-
-template <class C>
-struct resident_warpgroup {
-    typedef int32_t sums[8][4];
-    const resident_job &job;
-    const resident_memory<C> &memory;
-    const int across, down; /* its place among the block's */
-    const int32_t column;   /* of the thread's first result */
-    uint32_t halves;        /* QUICK_HALVES */
-    resident_stage stage;
-    resident_producer<C> producer;
-
-    __device__ inline resident_warpgroup(const resident_job &job,
-                                         const resident_memory<C> &memory, int group,
-                                         int32_t row, int32_t column)
-        : job(job), memory(memory), across(group % C::Across), down(group / C::Across),
-          column(column + across * 64 + (int32_t)threadIdx.x % 4 * 16),
-          producer(job, memory, row)
-    {
-        /* Loaded, as it were: a constant is no operand beside another. */
-        halves = __shfl_sync(0xffffffff, QUICK_HALVES, 0);
-    }
-
-    __device__ inline void ask(void)
-    {
-        if (threadIdx.x == 0)
-            producer.ask();
-        __syncwarp();
-    }
-
-    __device__ inline void release(int at)
-    {
-        if (threadIdx.x % 32 == 0)
-            barrier_arrive(memory.empty(at));
-        producer.free++;
-        ask();
-    }
-
-    /* A thread's steps of word 0, then every fourth. */
-    __device__ inline const float4 *steps(void) const
-    {
-        return (const float4 *)memory.steps + across * 16 + threadIdx.x % 4;
-    }
-
-    /* Sums begin with the offsets: added later, they would make products wait. */
-    __device__ inline void begin(sums &sum) const
-    {
-#pragma unroll
-        for (int w = 0; w < 4; w++) {
-            const float4 four = steps()[C::Columns / 2 + w * 4];
-            sum[w * 2][0] = sum[w * 2][2] = __float_as_int(four.x);
-            sum[w * 2][1] = sum[w * 2][3] = __float_as_int(four.y);
-            sum[w * 2 + 1][0] = sum[w * 2 + 1][2] = __float_as_int(four.z);
-            sum[w * 2 + 1][1] = sum[w * 2 + 1][3] = __float_as_int(four.w);
-        }
-    }
-
-    /* T: of A's elements. */
-    template <typename T>
-    __device__ inline void multiply(sums &sum)
-    {
-        int32_t before = -1;
-        begin(sum);
-        for (int32_t step = 0; step < job.steps; step++) {
-            barrier_wait(memory.full(stage.at), stage.parity);
-            const uint64_t a =
-                rows_descriptor<C::Row>(memory.a(stage.at) + down * 64 * C::Row);
-            const uint64_t b = rows_descriptor<C::Row>(
-                memory.b + (step * C::Across + across) * 64 * C::Row);
-            hold(sum);
-            multiply_begin();
-#pragma unroll
-            for (int d = 0; d < C::Row / PRODUCT_STEP; d++)
-                product<T, 64>::scores(sum, a + d * PRODUCT_STEP / 16,
-                                       b + d * PRODUCT_STEP / 16, 1);
-            multiply_commit();
-            multiply_wait<1>();
-            if (before >= 0)
-                release(before);
-            before = stage.at;
-            stage.advance(job.stages);
-        }
-        multiply_wait<0>();
-        hold(sum);
-        release(before);
-    }
-
-    __device__ inline int32_t row_of(int32_t tile, int r) const
-    {
-        return tile + down * 64 + (int32_t)threadIdx.x / 32 % 4 * 16 +
-               (int32_t)threadIdx.x % 32 / 4 + r * 8;
-    }
-
-    template <class Way>
-    __device__ inline void load_addend(uint4 &addend, int32_t row) const
-    {
-        if (Way::Joined && row < job.m && column < job.n)
-            addend = *(const uint4 *)((const uint8_t *)job.addend + row * job.addend_row +
-                                      column);
-    }
-
-    /* A thread's sixteen sums of a row. */
-    template <class Way>
-    __device__ inline void finish(const sums &sum, const uint4 &addend, int r,
-                                  int32_t row) const
-    {
-        float v[16];
-        uint32_t words[4][1];
-#pragma unroll
-        for (int e = 0; e < 16; e++)
-            v[e] = __int2float_rn(sum[e / 2][r * 2 + e % 2]);
-        quantized_words<Way>(
-            job, v, [&](int e) { return column + e; },
-            [&](int w) {
-                return w == 0   ? addend.x
-                       : w == 1 ? addend.y
-                       : w == 2 ? addend.z
-                                : addend.w;
-            },
-            [&](int w) {
-                return quantized_steps{steps()[w * 4], steps()[C::Columns / 4 + w * 4]};
-            },
-            halves, words);
-        if (row < job.m && column < job.n)
-            *(uint4 *)((uint8_t *)job.to + row * job.to_row + column) =
-                make_uint4(words[0][0], words[1][0], words[2][0], words[3][0]);
-    }
-
-    template <class Way>
-    __device__ inline void run(int32_t tile)
-    {
-        const int32_t by = job.by * C::Rows;
-        uint4 addend[2] = {};
-        for (int r = 0; r < 2; r++)
-            load_addend<Way>(addend[r], row_of(tile, r));
-        for (; tile < job.m; tile += by) {
-            sums sum;
-            if (job.is_unsigned)
-                multiply<uint8_t>(sum);
-            else
-                multiply<int8_t>(sum);
-#pragma unroll
-            for (int r = 0; r < 2; r++) {
-                finish<Way>(sum, addend[r], r, row_of(tile, r));
-                load_addend<Way>(addend[r], row_of(tile + by, r));
-            }
-        }
-    }
-};
-
-/* Grid: column tiles times `by`, which is at most the row tiles. */
-template <class C>
-static __global__ void __launch_bounds__(C::Threads, C::Blocks)
-    resident_kernel(const __grid_constant__ resident_job job)
-{
-    extern __shared__ uint8_t shared[];
-    const resident_memory<C> memory(shared, job);
-    const int32_t column = (int32_t)blockIdx.x % job.column_tiles * C::Columns;
-    const int32_t row = (int32_t)blockIdx.x / job.column_tiles * C::Rows;
-    const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);
-    if (threadIdx.x == 0) {
-        prefetch_map(&job.a);
-        prefetch_map(&job.b);
-        memory.init(job);
-    }
-    __syncthreads();
-    launch_next();
-    memory.fetch(job, column);
-    __syncthreads();
-    resident_warpgroup<C> warpgroup(job, memory, group, row, column);
-    wait_for_previous();
-    warpgroup.ask();
-    barrier_wait(memory.weights(), 0);
-    quantized_join_way<false, true>(
-        job, [&](auto way) { warpgroup.template run<decltype(way)>(row); });
-}
-
-/* ---- launching ----------------------------------------------------------------------
- */
+#define RESIDENT_OF_ALL 233472 /* of a multiprocessor; 1024 of each block are its own */
+#define RESIDENT_BOX 256       /* pixels of a side of what the copy engine brings */
+#define RESIDENT_DEEP 128      /* channels of a patch at most */
 
 template <class C>
 static const product_launch resident_launch_of = {
@@ -328,58 +26,147 @@ static const product_launch resident_launch_of = {
     .blocks = C::Blocks,
 };
 
-#define TILE(across, down, blocks)                                                       \
-    {                                                                                    \
-        &resident_launch_of<resident_tile<across, down, 128, blocks>>,                   \
-            &resident_launch_of<resident_tile<across, down, 64, blocks>>                 \
-    }
+#define TILE(...) &resident_launch_of<resident_tile<__VA_ARGS__>>
 
+/* By channels: 65 and more, up to 64. */
 static const product_launch *const launches[RESIDENT_TILES][2] = {
-    [RESIDENT_64x64] = TILE(1, 1, 6),
-    [RESIDENT_64x128] = TILE(2, 1, 3),
-    [RESIDENT_128x64] = TILE(1, 2, 3),
+    [RESIDENT_64x64] = {TILE(1, 1, 128, 6, false), TILE(1, 1, 64, 6, false)},
+    [RESIDENT_64x128] = {TILE(2, 1, 128, 3, false), TILE(2, 1, 64, 3, false)},
+    [RESIDENT_128x64] = {TILE(1, 2, 128, 3, false), TILE(1, 2, 64, 3, false)},
+    [RESIDENT_PATCH] = {TILE(1, 4, 128, 1, true), TILE(1, 2, 64, 3, true)},
 };
 
-const product_launch *resident_launch(int tile, bool thin)
+const product_launch *resident_launch(int tile, const quantized_shape &s)
 {
-    return launches[tile][thin];
+    return launches[tile][s.in_stored <= 64];
 }
 
-/* Stages of a block's ring where that many blocks share a multiprocessor. */
-static int64_t stages_of(const product_launch &l, int64_t steps, int64_t blocks)
+/* ---- patches ------------------------------------------------------------------------
+ */
+
+static int64_t side_of(const struct window *w, int d)
 {
-    const int64_t room = RESIDENT_OF_ALL / blocks - 1024;
+    return RESIDENT_SIDE + window_extent(w, d) - 1;
+}
+
+/* Bytes of a patch. */
+static int64_t box_of(const struct window *w, const product_launch &l)
+{
+    return side_of(w, 1) * side_of(w, 2) * l.depth;
+}
+
+static int64_t whole_box_of(const struct window *w, const product_launch &l)
+{
+    return (box_of(w, l) + 1023) / 1024 * 1024;
+}
+
+static const char *patch_refusal(const quantized_shape &s)
+{
+    const struct window *w = &s.w;
+    if (w->stride[1] != 1 || w->stride[2] != 1)
+        return "patches are for strides of 1";
+    if (window_kernel_count(w) == 1)
+        return "a kernel of one element needs no patch";
+    if (side_of(w, 1) > RESIDENT_BOX || side_of(w, 2) > RESIDENT_BOX)
+        return "a patch is at most 256 pixels a side";
+    return s.in_stored > RESIDENT_DEEP ? "patches are for up to 128 channels" : NULL;
+}
+
+/* Of a job that has its m. */
+static bool map_patches(resident_job *job, const windows_input &x, const struct window *w,
+                        const product_launch &l)
+{
+    const int64_t across = (w->out[2] + RESIDENT_SIDE - 1) / RESIDENT_SIDE;
+    const int64_t down = (w->out[1] + RESIDENT_SIDE - 1) / RESIDENT_SIDE;
+    const int64_t images = x.images * w->in[0];
+    const uint64_t dims[4] = {(uint64_t)x.channels, (uint64_t)w->in[2],
+                              (uint64_t)w->in[1], (uint64_t)images};
+    const int64_t strides[3] = {x.pitch, x.pitch * w->in[2],
+                                x.pitch * w->in[2] * w->in[1]};
+    const uint32_t box[4] = {(uint32_t)l.depth, (uint32_t)side_of(w, 2),
+                             (uint32_t)side_of(w, 1), 1};
+    const int64_t row = side_of(w, 2) * l.depth, step = w->dilation[2] * l.depth;
+    resident_patch &p = job->patch;
+    p.across = divisor_of(across);
+    p.patches = divisor_of(across * down);
+    p.height = (int32_t)w->out[1];
+    p.width = (int32_t)w->out[2];
+    p.begin_h = (int32_t)w->begin[1];
+    p.begin_w = (int32_t)w->begin[2];
+    p.kernel_w = (int32_t)w->kernel[2];
+    p.group = (int32_t)row;
+    p.step_w = (int32_t)step / 16;
+    p.down = (int32_t)(w->dilation[1] * row - w->kernel[2] * step) / 16;
+    p.room = (int32_t)whole_box_of(w, l);
+    job->units = (int32_t)((across * down * images * 64 + l.rows - 1) / l.rows);
+    return tensor_map_boxes(&job->a, x.data, x.dtype, 4, dims, strides, box,
+                            strides[2] * images);
+}
+
+bool resident_map(resident_job *job, int tile, const windows_input &x,
+                  const struct window *w, const product_launch &l)
+{
+    if (tile == RESIDENT_PATCH)
+        return map_patches(job, x, w, l);
+    job->units = (job->m + l.rows - 1) / l.rows;
+    return windows_map(job, x, w, l);
+}
+
+/* ---- a multiprocessor's blocks ------------------------------------------------------
+ */
+
+/* Stages of a block's ring, bytes each. */
+struct resident_room {
+    int64_t blocks, stages, stage;
+};
+
+/* As many blocks as have room for what is next beside what is multiplied. */
+static resident_room room_of(int tile, const product_launch &l, const struct window *w,
+                             int64_t steps)
+{
+    const bool patch = tile == RESIDENT_PATCH;
+    const int64_t least = patch ? 2 : steps < 3 ? steps + 1 : 4;
     const int64_t kept = RESIDENT_FIXED + steps * l.columns * l.depth;
-    const int64_t stages = (room - kept) / (l.rows * l.depth);
-    return room < kept ? 0 : stages < RESIDENT_STAGES ? stages : RESIDENT_STAGES;
+    resident_room r = {l.blocks, 0, l.rows * l.depth};
+    if (patch)
+        r.stage = l.rows / 64 * whole_box_of(w, l);
+    for (; r.blocks > 0; r.blocks--) {
+        const int64_t room = RESIDENT_OF_ALL / r.blocks - 1024;
+        r.stages = room < kept ? 0 : (room - kept) / r.stage;
+        if (r.stages >= least)
+            break;
+    }
+    r.stages = r.stages < RESIDENT_STAGES ? r.stages : RESIDENT_STAGES;
+    return r;
 }
 
-/* Blocks of a multiprocessor: as many as have room for the tile after theirs. */
-static int64_t blocks_of(const product_launch &l, int64_t steps)
+const char *resident_refusal(int tile, const quantized_shape &s, const product_launch &l)
 {
-    const int64_t least = steps < 3 ? steps + 1 : 4;
-    int64_t blocks = l.blocks;
-    while (blocks > 0 && stages_of(l, steps, blocks) < least)
-        blocks--;
-    return blocks;
+    const int64_t pieces = windows_pieces(s.in_stored, l.depth);
+    const char *why = tile == RESIDENT_PATCH   ? patch_refusal(s)
+                      : windows_are_rows(&s.w) ? NULL
+                                               : "windows are for others";
+    if (why)
+        return why;
+    return room_of(tile, l, &s.w, pieces * window_kernel_count(&s.w)).blocks == 0
+               ? "its weights do not stay in shared memory"
+               : NULL;
 }
 
-const char *resident_refusal(const product_launch &l, int64_t steps)
+cudaError_t resident_run(resident_job *job, int tile, const struct window *w,
+                         const product_launch &l, int32_t multiprocessors,
+                         cudaStream_t stream)
 {
-    return blocks_of(l, steps) == 0 ? "its weights do not stay in shared memory" : NULL;
-}
-
-cudaError_t resident_run(resident_job *job, const product_launch &l,
-                         int32_t multiprocessors, cudaStream_t stream)
-{
+    const resident_room room = room_of(tile, l, w, job->steps);
     product_launch of = l;
-    const int64_t blocks = blocks_of(l, job->steps);
-    job->stages = (int32_t)stages_of(l, job->steps, blocks);
-    job->row_tiles = (job->m + l.rows - 1) / l.rows;
+    job->stages = (int32_t)room.stages;
+    job->stage = (int32_t)room.stage;
+    job->expected =
+        (int32_t)(tile == RESIDENT_PATCH ? l.rows / 64 * box_of(w, l) : room.stage);
     job->column_tiles = (job->n + l.columns - 1) / l.columns;
-    const int64_t room = blocks * multiprocessors / job->column_tiles;
-    job->by = (int32_t)(room < 1 ? 1 : room < job->row_tiles ? room : job->row_tiles);
-    of.bytes = RESIDENT_FIXED + job->steps * l.columns * l.depth +
-               job->stages * l.rows * l.depth;
+    const int64_t most = room.blocks * multiprocessors / job->column_tiles;
+    job->by = (int32_t)(most < 1 ? 1 : most < job->units ? most : job->units);
+    of.bytes = (int32_t)(RESIDENT_FIXED + job->steps * l.columns * l.depth +
+                         room.stages * room.stage);
     return launch_clusters(*job, of, 1, (int64_t)job->by * job->column_tiles, stream);
 }

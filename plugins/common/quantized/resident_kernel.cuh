@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Products of bytes with weights that stay in shared memory: the kernel.
+ */
+#ifndef PLUGINS_COMMON_QUANTIZED_RESIDENT_KERNEL_CUH
+#define PLUGINS_COMMON_QUANTIZED_RESIDENT_KERNEL_CUH
+
+#include "plugins/common/quantized/resident.cuh"
+
+/* Across, down: warpgroups of a block beside and below each other, 64 x 64 each; row:
+ * bytes of a piece of K; blocks of a multiprocessor at most; patch: a warpgroup's rows
+ * are the windows of eight by eight pixels. */
+template <int Across_, int Down_, int Row_, int Blocks_, bool Patch_>
+struct resident_tile {
+    static const bool Patch = Patch_;
+    static const int Across = Across_, Down = Down_, Row = Row_, Blocks = Blocks_;
+    static const int Rows = 64 * Down, Columns = 64 * Across;
+    static const int Threads = 128 * Across * Down;
+    static const int BBytes = Columns * Row;         /* of a piece */
+    static const int Barriers = 1024, Before = 3072; /* bytes */
+    static_assert(Barriers + 12 * Columns <= Before, "room of steps and offsets");
+};
+
+/* ---- shared memory ------------------------------------------------------------------
+ */
+
+template <class C>
+struct resident_memory {
+    uint32_t barriers, b, ring;
+    /* Scales of columns, then biases, then offsets, in the order that lanes read them: of
+     * 64 columns, word w of lane t's row is the 4w + t-th. */
+    float *steps;
+
+    __device__ inline resident_memory(uint8_t *memory, const resident_job &job)
+    {
+        const uint32_t lost = (1024 - shared_address(memory) % 1024) % 1024;
+        barriers = shared_address(memory) + lost;
+        steps = (float *)(memory + lost + C::Barriers);
+        b = barriers + C::Before;
+        ring = b + job.steps * C::BBytes;
+    }
+    __device__ inline uint32_t full(int stage) const
+    {
+        return barriers + stage * 16;
+    }
+    __device__ inline uint32_t empty(int stage) const
+    {
+        return full(stage) + 8;
+    }
+    __device__ inline uint32_t weights(void) const
+    {
+        return full(RESIDENT_STAGES);
+    }
+    __device__ inline uint32_t a(const resident_job &job, int stage) const
+    {
+        return ring + stage * job.stage;
+    }
+    __device__ inline void init(const resident_job &job) const
+    {
+        for (int s = 0; s < job.stages; s++) {
+            barrier_init(full(s), 1);
+            barrier_init(empty(s), C::Threads / 32);
+        }
+        barrier_init(weights(), 1);
+        barrier_publish();
+    }
+    /* The block's weights and what its sums begin with and are finished with: nobody
+     * before this kernel writes them. */
+    __device__ inline void fetch(const resident_job &job, int32_t column) const
+    {
+        for (int i = threadIdx.x; i < C::Columns; i += C::Threads) {
+            const int at = i / 64 * 64 + i % 16 / 4 * 16 + i % 64 / 16 * 4 + i % 4;
+            steps[at] = __ldg(job.quick_scale + column + i);
+            steps[C::Columns + at] = __ldg(job.quick_bias + column + i);
+            steps[2 * C::Columns + at] =
+                __int_as_float(job.offset ? __ldg(job.offset + column + i) : 0);
+        }
+        if (threadIdx.x != 0)
+            return;
+        barrier_expect(weights(), job.steps * C::BBytes);
+        for (int i = 0; i < job.steps * C::Across; i++)
+            copy_matrix(b + i * 64 * C::Row, &job.b, weights(),
+                        i / C::Across * (int32_t)C::Row,
+                        column + i % C::Across * RESIDENT_LANES, 0);
+    }
+};
+
+/* A place in the ring, and the parity of its round. */
+struct resident_stage {
+    int32_t at = 0;
+    uint32_t parity = 0;
+
+    __device__ inline void advance(int32_t stages)
+    {
+        if (++at == stages) {
+            at = 0;
+            parity ^= 1;
+        }
+    }
+};
+
+struct resident_place {
+    int32_t image, row, column; /* of the output */
+};
+
+static __device__ inline resident_place resident_place_of(const resident_patch &patch,
+                                                          int32_t at)
+{
+    const uint32_t image = divide_by((uint32_t)at, patch.patches);
+    const uint32_t rest = (uint32_t)at - image * patch.patches.d;
+    const uint32_t row = divide_by(rest, patch.across);
+    return {(int32_t)image, (int32_t)row * RESIDENT_SIDE,
+            (int32_t)(rest - row * patch.across.d) * RESIDENT_SIDE};
+}
+
+/* What thread 0 asks the copy engine for, as far as stages are free: of a unit a piece
+ * after the other, or its patches. */
+template <class C>
+struct resident_producer {
+    const resident_job &job;
+    const resident_memory<C> &memory;
+    int32_t unit, step = 0;
+    int32_t free;
+    resident_stage stage;
+
+    __device__ inline resident_producer(const resident_job &job,
+                                        const resident_memory<C> &memory, int32_t unit)
+        : job(job), memory(memory), unit(unit), free(job.stages)
+    {
+    }
+    __device__ inline void copy(uint32_t to, uint32_t barrier) const
+    {
+        if constexpr (C::Patch)
+            copy_patches(to, barrier);
+        else
+            copy_matrix(to, &job.a, barrier, step * C::Row, unit * C::Rows, 0);
+    }
+    __device__ inline void copy_patches(uint32_t to, uint32_t barrier) const
+    {
+#pragma unroll
+        for (int d = 0; d < C::Down; d++) {
+            const resident_place p = resident_place_of(job.patch, unit * C::Down + d);
+            copy_box(to + d * job.patch.room, &job.a, barrier, 0,
+                     p.column - job.patch.begin_w, p.row - job.patch.begin_h, p.image);
+        }
+    }
+    /* All that is free. Where other warps still read, it waits for them. */
+    __device__ inline void ask(void)
+    {
+        for (; free > 0 && unit < job.units; free--) {
+            barrier_wait(memory.empty(stage.at), stage.parity ^ 1);
+            barrier_expect(memory.full(stage.at), job.expected);
+            copy(memory.a(job, stage.at), memory.full(stage.at));
+            stage.advance(job.stages);
+            if (C::Patch || ++step == job.steps) {
+                step = 0;
+                unit += job.by;
+            }
+        }
+    }
+};
+
+/* Eight groups of eight rows, `group` bytes from one to the next. */
+template <int Row>
+static __device__ inline uint64_t resident_descriptor(uint32_t address, uint32_t group)
+{
+    const uint64_t between = UINT64_C(0x3fff) << 32;
+    return (rows_descriptor<Row>(address) & ~between) | (uint64_t)(group >> 4) << 32;
+}
+
+/* ---- a warpgroup --------------------------------------------------------------------
+ */
+
+template <class C>
+struct resident_warpgroup {
+    typedef int32_t sums[8][4];
+    const resident_job &job;
+    const resident_memory<C> &memory;
+    const int across, down; /* its place among the block's */
+    const int32_t column;   /* of the thread's first result */
+    const int row;          /* of the first of its two rows of a tile's 64 */
+    uint32_t halves;        /* QUICK_HALVES */
+    resident_stage stage;
+    resident_producer<C> producer;
+
+    __device__ inline resident_warpgroup(const resident_job &job,
+                                         const resident_memory<C> &memory, int group,
+                                         int32_t unit, int32_t column)
+        : job(job), memory(memory), across(group % C::Across), down(group / C::Across),
+          column(column + across * 64 + (int32_t)threadIdx.x % 4 * 16),
+          row(threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4),
+          producer(job, memory, unit)
+    {
+        /* Loaded, as it were: a constant is no operand beside another. */
+        halves = __shfl_sync(0xffffffff, QUICK_HALVES, 0);
+    }
+
+    __device__ inline void ask(void)
+    {
+        if (threadIdx.x == 0)
+            producer.ask();
+        __syncwarp();
+    }
+
+    __device__ inline void release(int at)
+    {
+        if (threadIdx.x % 32 == 0)
+            barrier_arrive(memory.empty(at));
+        producer.free++;
+        ask();
+    }
+
+    /* A thread's steps of word 0, then every fourth. */
+    __device__ inline const float4 *steps(void) const
+    {
+        return (const float4 *)memory.steps + across * 16 + threadIdx.x % 4;
+    }
+
+    /* Sums begin with the offsets: added later, they would make products wait. */
+    __device__ inline void begin(sums &sum) const
+    {
+#pragma unroll
+        for (int w = 0; w < 4; w++) {
+            const float4 four = steps()[C::Columns / 2 + w * 4];
+            sum[w * 2][0] = sum[w * 2][2] = __float_as_int(four.x);
+            sum[w * 2][1] = sum[w * 2][3] = __float_as_int(four.y);
+            sum[w * 2 + 1][0] = sum[w * 2 + 1][2] = __float_as_int(four.z);
+            sum[w * 2 + 1][1] = sum[w * 2 + 1][3] = __float_as_int(four.w);
+        }
+    }
+
+    /* T: of A's elements. */
+    template <typename T>
+    __device__ inline void multiply(sums &sum)
+    {
+        begin(sum);
+        if constexpr (C::Patch)
+            multiply_patch<T>(sum);
+        else
+            multiply_rows<T>(sum);
+    }
+
+    template <typename T>
+    __device__ inline void multiply_rows(sums &sum)
+    {
+        int32_t before = -1;
+        for (int32_t step = 0; step < job.steps; step++) {
+            barrier_wait(memory.full(stage.at), stage.parity);
+            const uint64_t a =
+                rows_descriptor<C::Row>(memory.a(job, stage.at) + down * 64 * C::Row);
+            const uint64_t b = rows_descriptor<C::Row>(
+                memory.b + (step * C::Across + across) * 64 * C::Row);
+            hold(sum);
+            multiply_begin();
+#pragma unroll
+            for (int d = 0; d < C::Row / PRODUCT_STEP; d++)
+                product<T, 64>::scores(sum, a + d * PRODUCT_STEP / 16,
+                                       b + d * PRODUCT_STEP / 16, 1);
+            multiply_commit();
+            multiply_wait<1>();
+            if (before >= 0)
+                release(before);
+            before = stage.at;
+            stage.advance(job.stages);
+        }
+        multiply_wait<0>();
+        hold(sum);
+        release(before);
+    }
+
+    /* All elements of the kernel by one patch, from another pixel on for each: eight
+     * groups of eight rows, a row of the patch from one to the next. */
+    template <typename T>
+    __device__ inline void multiply_patch(sums &sum)
+    {
+        const resident_patch &patch = job.patch;
+        uint64_t a = resident_descriptor<C::Row>(
+            memory.a(job, stage.at) + down * patch.room, patch.group);
+        uint64_t b = rows_descriptor<C::Row>(memory.b + across * 64 * C::Row);
+        barrier_wait(memory.full(stage.at), stage.parity);
+        hold(sum);
+        multiply_begin();
+        for (int32_t i = 0, s = 0; i < job.steps; i++, b += C::BBytes / 16) {
+#pragma unroll
+            for (int d = 0; d < C::Row / PRODUCT_STEP; d++)
+                product<T, 64>::scores(sum, a + d * PRODUCT_STEP / 16,
+                                       b + d * PRODUCT_STEP / 16, 1);
+            a += patch.step_w;
+            if (++s == patch.kernel_w) {
+                s = 0;
+                a += patch.down;
+            }
+        }
+        multiply_commit();
+        multiply_wait<0>();
+        hold(sum);
+        const int32_t at = stage.at;
+        stage.advance(job.stages);
+        release(at);
+    }
+
+    /* The pixel of the r-th row; job.m or more: none. */
+    __device__ inline int32_t pixel_of(int32_t unit, int r) const
+    {
+        if constexpr (!C::Patch)
+            return unit * C::Rows + down * 64 + row + r * 8;
+        const resident_place p = resident_place_of(job.patch, unit * C::Down + down);
+        const int32_t y = p.row + row / 8 + r, x = p.column + row % 8;
+        return y < job.patch.height && x < job.patch.width
+                   ? (p.image * job.patch.height + y) * job.patch.width + x
+                   : job.m;
+    }
+
+    template <class Way>
+    __device__ inline void load_addend(uint4 &addend, int32_t pixel) const
+    {
+        if (Way::Joined && pixel < job.m && column < job.n)
+            addend = *(const uint4 *)((const uint8_t *)job.addend +
+                                      pixel * job.addend_row + column);
+    }
+
+    /* A thread's sixteen sums of a row. */
+    template <class Way>
+    __device__ inline void finish(const sums &sum, const uint4 &addend, int r,
+                                  int32_t pixel) const
+    {
+        float v[16];
+        uint32_t words[4][1];
+#pragma unroll
+        for (int e = 0; e < 16; e++)
+            v[e] = __int2float_rn(sum[e / 2][r * 2 + e % 2]);
+        quantized_words<Way>(
+            job, v, [&](int e) { return column + e; },
+            [&](int w) {
+                return w == 0   ? addend.x
+                       : w == 1 ? addend.y
+                       : w == 2 ? addend.z
+                                : addend.w;
+            },
+            [&](int w) {
+                return quantized_steps{steps()[w * 4], steps()[C::Columns / 4 + w * 4]};
+            },
+            halves, words);
+        if (pixel < job.m && column < job.n)
+            *(uint4 *)((uint8_t *)job.to + pixel * job.to_row + column) =
+                make_uint4(words[0][0], words[1][0], words[2][0], words[3][0]);
+    }
+
+    template <class Way>
+    __device__ inline void run(int32_t unit)
+    {
+        uint4 addend[2] = {};
+#pragma unroll
+        for (int r = 0; r < 2; r++)
+            load_addend<Way>(addend[r], pixel_of(unit, r));
+        for (; unit < job.units; unit += job.by) {
+            sums sum;
+            if (job.is_unsigned)
+                multiply<uint8_t>(sum);
+            else
+                multiply<int8_t>(sum);
+#pragma unroll
+            for (int r = 0; r < 2; r++) {
+                finish<Way>(sum, addend[r], r, pixel_of(unit, r));
+                load_addend<Way>(addend[r], pixel_of(unit + job.by, r));
+            }
+        }
+    }
+};
+
+/* Grid: column tiles times `by`, which is at most the units. */
+template <class C>
+static __global__ void __launch_bounds__(C::Threads, C::Blocks)
+    resident_kernel(const __grid_constant__ resident_job job)
+{
+    extern __shared__ uint8_t shared[];
+    const resident_memory<C> memory(shared, job);
+    const int32_t column = (int32_t)blockIdx.x % job.column_tiles * C::Columns;
+    const int32_t unit = (int32_t)blockIdx.x / job.column_tiles;
+    const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);
+    if (threadIdx.x == 0) {
+        prefetch_map(&job.a);
+        prefetch_map(&job.b);
+        memory.init(job);
+    }
+    __syncthreads();
+    launch_next();
+    memory.fetch(job, column);
+    __syncthreads();
+    resident_warpgroup<C> warpgroup(job, memory, group, unit, column);
+    wait_for_previous();
+    warpgroup.ask();
+    barrier_wait(memory.weights(), 0);
+    quantized_join_way<false, true>(
+        job, [&](auto way) { warpgroup.template run<decltype(way)>(unit); });
+}
+
+#endif /* PLUGINS_COMMON_QUANTIZED_RESIDENT_KERNEL_CUH */
