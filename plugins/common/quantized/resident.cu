@@ -5,7 +5,6 @@
  */
 #include "plugins/common/quantized/resident_kernel.cuh"
 
-#define RESIDENT_FIXED 4096 /* bytes: before the weights, and room to begin at 1024 */
 #define RESIDENT_MOST 232448
 #define RESIDENT_OF_ALL 233472 /* of a multiprocessor; 1024 of each block are its own */
 #define RESIDENT_BOX 256       /* pixels of a side of what the copy engine brings */
@@ -112,6 +111,12 @@ bool resident_map(resident_job *job, int tile, const windows_input &x,
     return windows_map(job, x, w, l);
 }
 
+/* Bytes of a block before its weights, and room to begin at a multiple of 1024. */
+static int64_t kept_of(const product_launch &l)
+{
+    return resident_before(l.columns, l.threads) + 1024;
+}
+
 /* ---- a multiprocessor's blocks ------------------------------------------------------
  */
 
@@ -126,7 +131,7 @@ static resident_room room_of(int tile, const product_launch &l, const struct win
 {
     const bool patch = tile == RESIDENT_PATCH;
     const int64_t least = patch ? 2 : steps < 3 ? steps + 1 : 4;
-    const int64_t kept = RESIDENT_FIXED + steps * l.columns * l.depth;
+    const int64_t kept = kept_of(l) + steps * l.columns * l.depth;
     resident_room r = {l.blocks, 0, l.rows * l.depth};
     if (patch)
         r.stage = l.rows / 64 * whole_box_of(w, l);
@@ -166,7 +171,7 @@ cudaError_t resident_run(resident_job *job, int tile, const struct window *w,
     job->column_tiles = (job->n + l.columns - 1) / l.columns;
     const int64_t most = room.blocks * multiprocessors / job->column_tiles;
     job->by = (int32_t)(most < 1 ? 1 : most < job->units ? most : job->units);
-    of.bytes = (int32_t)(RESIDENT_FIXED + job->steps * l.columns * l.depth +
+    of.bytes = (int32_t)(kept_of(l) + job->steps * l.columns * l.depth +
                          room.stages * room.stage);
     return launch_clusters(*job, of, 1, (int64_t)job->by * job->column_tiles, stream);
 }

@@ -7,6 +7,23 @@
 
 #include "plugins/common/quantized/resident.cuh"
 
+#define RESIDENT_BARRIERS 1024 /* bytes */
+#define RESIDENT_DOUBTS 16     /* words that a warp puts aside */
+
+/* Four neighbouring sums of a pixel of which one is in doubt (quick.cuh). */
+struct resident_doubt {
+    int4 sums;
+    int32_t pixel, column, unused[2];
+};
+
+/* Bytes before the weights: barriers, steps and offsets, addends, what is in doubt. */
+static constexpr int32_t resident_before(int32_t columns, int32_t threads)
+{
+    return (RESIDENT_BARRIERS + 12 * columns + threads * 2 * (int32_t)sizeof(uint4) +
+            threads / 32 * RESIDENT_DOUBTS * (int32_t)sizeof(resident_doubt) + 1023) /
+           1024 * 1024;
+}
+
 /* Across, down: warpgroups of a block beside and below each other, 64 x 64 each; row:
  * bytes of a piece of K; blocks of a multiprocessor at most; patch: a warpgroup's rows
  * are the windows of eight by eight pixels. */
@@ -16,9 +33,8 @@ struct resident_tile {
     static const int Across = Across_, Down = Down_, Row = Row_, Blocks = Blocks_;
     static const int Rows = 64 * Down, Columns = 64 * Across;
     static const int Threads = 128 * Across * Down;
-    static const int BBytes = Columns * Row;         /* of a piece */
-    static const int Barriers = 1024, Before = 3072; /* bytes */
-    static_assert(Barriers + 12 * Columns <= Before, "room of steps and offsets");
+    static const int BBytes = Columns * Row; /* of a piece */
+    static const int Before = resident_before(Columns, Threads);
 };
 
 /* ---- shared memory ------------------------------------------------------------------
@@ -30,12 +46,16 @@ struct resident_memory {
     /* Scales of columns, then biases, then offsets, in the order that lanes read them: of
      * 64 columns, word w of lane t's row is the 4w + t-th. */
     float *steps;
+    uint4 *addends;         /* of two rows of each thread, the first rows' before */
+    resident_doubt *doubts; /* RESIDENT_DOUBTS of each warp */
 
     __device__ inline resident_memory(uint8_t *memory, const resident_job &job)
     {
         const uint32_t lost = (1024 - shared_address(memory) % 1024) % 1024;
         barriers = shared_address(memory) + lost;
-        steps = (float *)(memory + lost + C::Barriers);
+        steps = (float *)(memory + lost + RESIDENT_BARRIERS);
+        addends = (uint4 *)(steps + 3 * C::Columns);
+        doubts = (resident_doubt *)(addends + 2 * C::Threads);
         b = barriers + C::Before;
         ring = b + job.steps * C::BBytes;
     }
@@ -64,6 +84,12 @@ struct resident_memory {
         barrier_init(weights(), 1);
         barrier_publish();
     }
+    /* What values in doubt will read comes into the first cache. */
+    static __device__ inline void near(const float *from)
+    {
+        if (from)
+            load_here(from);
+    }
     /* The block's weights and what its sums begin with and are finished with: nobody
      * before this kernel writes them. */
     __device__ inline void fetch(const resident_job &job, int32_t column) const
@@ -74,7 +100,11 @@ struct resident_memory {
             steps[C::Columns + at] = __ldg(job.quick_bias + column + i);
             steps[2 * C::Columns + at] =
                 __int_as_float(job.offset ? __ldg(job.offset + column + i) : 0);
+            near(job.scale + column + i);
+            near(job.bias + column + i);
         }
+        near(job.scale_out);
+        near(job.addend ? job.scale_addend : NULL);
         if (threadIdx.x != 0)
             return;
         barrier_expect(weights(), job.steps * C::BBytes);
@@ -168,6 +198,38 @@ static __device__ inline uint64_t resident_descriptor(uint32_t address, uint32_t
     return (rows_descriptor<Row>(address) & ~between) | (uint64_t)(group >> 4) << 32;
 }
 
+/* 16 bytes to shared memory, for this thread, and until all such have come. */
+static __device__ inline void resident_copy(uint4 *to, const void *from)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(shared_address(to)),
+                 "l"(from)
+                 : "memory");
+}
+
+static __device__ inline void resident_copied(void)
+{
+    asm volatile("cp.async.wait_all;\n" ::: "memory");
+}
+
+/* A warp's sums in doubt once more, as the definition says, a lane each. */
+static __device__ __noinline__ void
+resident_settle(const resident_job *job, const resident_doubt *doubts, int many)
+{
+    __syncwarp(); /* what was put aside, and stored before */
+    if ((int)threadIdx.x % 32 < many) {
+        const resident_doubt &d = doubts[threadIdx.x % 32];
+        const int64_t at = d.pixel * job->to_row + d.column;
+        const uint32_t addend =
+            job->addend ? *(const uint32_t *)((const uint8_t *)job->addend + at) : 0;
+        const float4 sums = {__int2float_rn(d.sums.x), __int2float_rn(d.sums.y),
+                             __int2float_rn(d.sums.z), __int2float_rn(d.sums.w)};
+        *(uint32_t *)((uint8_t *)job->to + at) =
+            quantized_four(job, sums, d.column, addend) &
+            first_bytes(job->real - d.column);
+    }
+    __syncwarp();
+}
+
 /* ---- a warpgroup --------------------------------------------------------------------
  */
 
@@ -180,6 +242,7 @@ struct resident_warpgroup {
     const int32_t column;   /* of the thread's first result */
     const int row;          /* of the first of its two rows of a tile's 64 */
     uint32_t halves;        /* QUICK_HALVES */
+    int aside = 0;          /* words in doubt, of the warp */
     resident_stage stage;
     resident_producer<C> producer;
 
@@ -311,60 +374,101 @@ struct resident_warpgroup {
                    : job.m;
     }
 
+    /* A thread's own, so that nobody else need know when it has come. */
     template <class Way>
-    __device__ inline void load_addend(uint4 &addend, int32_t pixel) const
+    __device__ inline void load_addend(int r, int32_t pixel) const
     {
         if (Way::Joined && pixel < job.m && column < job.n)
-            addend = *(const uint4 *)((const uint8_t *)job.addend +
-                                      pixel * job.addend_row + column);
+            resident_copy(memory.addends + r * C::Threads + threadIdx.x,
+                          (const uint8_t *)job.addend + pixel * job.addend_row + column);
+    }
+
+    /* Puts four sums aside where `doubt`. A value in doubt takes as long as a tile: the
+     * other warps would wait for it, and the next tile's loads for them. */
+    __device__ inline void put_aside(bool doubt, int4 sums, int32_t pixel, int32_t first)
+    {
+        resident_doubt *to = memory.doubts + threadIdx.x / 32 * RESIDENT_DOUBTS;
+        uint32_t left = __ballot_sync(0xffffffff, doubt);
+        while (left) {
+            const int at = aside + __popc(left & ((1u << threadIdx.x % 32) - 1));
+            const bool put = doubt && at < RESIDENT_DOUBTS;
+            if (put)
+                to[at] = {sums, pixel, first, {0, 0}};
+            aside = min(aside + __popc(left), RESIDENT_DOUBTS);
+            doubt &= !put;
+            left = __ballot_sync(0xffffffff, doubt);
+            if (aside == RESIDENT_DOUBTS) {
+                resident_settle(&job, to, aside);
+                aside = 0;
+            }
+        }
+    }
+
+    static __device__ inline int4 four_of(const sums &sum, int r, int w)
+    {
+        return {sum[w * 2][r * 2], sum[w * 2][r * 2 + 1], sum[w * 2 + 1][r * 2],
+                sum[w * 2 + 1][r * 2 + 1]};
+    }
+
+    static __device__ inline uint32_t word_of(const uint4 &four, int w)
+    {
+        return w == 0 ? four.x : w == 1 ? four.y : w == 2 ? four.z : four.w;
     }
 
     /* A thread's sixteen sums of a row. */
     template <class Way>
-    __device__ inline void finish(const sums &sum, const uint4 &addend, int r,
-                                  int32_t pixel) const
+    __device__ inline void finish(const sums &sum, int r, int32_t pixel)
     {
-        float v[16];
-        uint32_t words[4][1];
+        uint4 addend = {};
+        if (Way::Joined)
+            addend = memory.addends[r * C::Threads + threadIdx.x];
+        const uint32_t flip = job.addend_unsigned ? 0 : QUANTIZED_FLIP;
+        const bool inside = pixel < job.m && column < job.n;
+        uint32_t words[4], least[4], all = 0xffffffff;
 #pragma unroll
-        for (int e = 0; e < 16; e++)
-            v[e] = __int2float_rn(sum[e / 2][r * 2 + e % 2]);
-        quantized_words<Way>(
-            job, v, [&](int e) { return column + e; },
-            [&](int w) {
-                return w == 0   ? addend.x
-                       : w == 1 ? addend.y
-                       : w == 2 ? addend.z
-                                : addend.w;
-            },
-            [&](int w) {
-                return quantized_steps{steps()[w * 4], steps()[C::Columns / 4 + w * 4]};
-            },
-            halves, words);
-        if (pixel < job.m && column < job.n)
+        for (int w = 0; w < 4; w++) {
+            const int4 four = four_of(sum, r, w);
+            const float v[4] = {__int2float_rn(four.x), __int2float_rn(four.y),
+                                __int2float_rn(four.z), __int2float_rn(four.w)};
+            words[w] = quick_four<Way::Joined, Way::Between>(
+                job.quick, v, steps()[w * 4], steps()[C::Columns / 4 + w * 4],
+                word_of(addend, w) ^ flip, halves, least[w]);
+            all = __vminu2(all, least[w]);
+        }
+        if (job.real < job.n)
+#pragma unroll
+            for (int w = 0; w < 4; w++)
+                words[w] &= first_bytes(job.real - column - w * 4);
+        if (inside)
             *(uint4 *)((uint8_t *)job.to + pixel * job.to_row + column) =
-                make_uint4(words[0][0], words[1][0], words[2][0], words[3][0]);
+                make_uint4(words[0], words[1], words[2], words[3]);
+        if (__any_sync(0xffffffff, inside && quick_doubt(job.quick, all)))
+#pragma unroll
+            for (int w = 0; w < 4; w++)
+                put_aside(inside && quick_doubt(job.quick, least[w]), four_of(sum, r, w),
+                          pixel, column + w * 4);
     }
 
     template <class Way>
     __device__ inline void run(int32_t unit)
     {
-        uint4 addend[2] = {};
-#pragma unroll
         for (int r = 0; r < 2; r++)
-            load_addend<Way>(addend[r], pixel_of(unit, r));
+            load_addend<Way>(r, pixel_of(unit, r));
         for (; unit < job.units; unit += job.by) {
             sums sum;
             if (job.is_unsigned)
                 multiply<uint8_t>(sum);
             else
                 multiply<int8_t>(sum);
+            if (Way::Joined)
+                resident_copied();
 #pragma unroll
             for (int r = 0; r < 2; r++) {
-                finish<Way>(sum, addend[r], r, pixel_of(unit, r));
-                load_addend<Way>(addend[r], pixel_of(unit + job.by, r));
+                finish<Way>(sum, r, pixel_of(unit, r));
+                load_addend<Way>(r, pixel_of(unit + job.by, r));
             }
         }
+        resident_settle(&job, memory.doubts + threadIdx.x / 32 * RESIDENT_DOUBTS, aside);
     }
 };
 
