@@ -13,6 +13,7 @@ EXTRA_DIST += \
 	plugins/common/quantized/quotient.h \
 	plugins/common/quantized/resident.cuh \
 	plugins/common/quantized/resident_kernel.cuh \
+	plugins/common/quantized/resident_memory.cuh \
 	plugins/common/quantized/round.cuh
 QUANTIZED_HOPPER_KERNELS = \
 	plugins/common/quantized/hopper.cu \

@@ -40,8 +40,7 @@ const product_launch *resident_launch(int tile, const quantized_shape &s)
     return launches[tile][s.in_stored <= 64];
 }
 
-/* ---- patches ------------------------------------------------------------------------
- */
+/* ---- patches --------------------------------------------------------------------- */
 
 static int64_t side_of(const struct window *w, int d)
 {
@@ -117,8 +116,7 @@ static int64_t kept_of(const product_launch &l)
     return resident_before(l.columns, l.threads) + 1024;
 }
 
-/* ---- a multiprocessor's blocks ------------------------------------------------------
- */
+/* ---- a multiprocessor's blocks --------------------------------------------------- */
 
 /* Stages of a block's ring, bytes each. */
 struct resident_room {
