@@ -42,13 +42,13 @@ static const product_launch *const launches[HOPPER_TACTICS][2] = {
 
 static bool is_resident(int tactic)
 {
-    return tactic >= HOPPER_64x64_kept;
+    return tactic >= HOPPER_64x128_kept;
 }
 
 /* The last tactics, in the order of their tiles. */
 static int resident_of(int tactic)
 {
-    return tactic - HOPPER_64x64_kept + RESIDENT_64x64;
+    return tactic - HOPPER_64x128_kept + RESIDENT_64x128;
 }
 
 /* dtype: of the results. */
@@ -125,8 +125,8 @@ int quantized_hopper_accept(const strata_node *n, const quantized_shape *s, int 
         status = quantized_check_depth(n, s->in_c, window_kernel_count(&s->w));
     if (status != STRATA_OK)
         return status;
-    const char *why =
-        l ? layer_refusal(*s, n->out[0].dtype == STRATA_FP16 ? 2 : 1) : "it writes bytes";
+    const char *why = l ? layer_refusal(*s, n->out[0].dtype == STRATA_FP16 ? 2 : 1)
+                        : "it writes bytes, and patches are of up to 64 channels";
     if (!why)
         why = depth_refusal(*s, *l, tactic);
     if (!why)

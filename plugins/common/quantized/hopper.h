@@ -27,10 +27,9 @@
     _(64x64_thin)                                                                        \
     _(256x64_thin)                                                                       \
     _(256x32_thin)                                                                       \
-    _(64x64_kept)                                                                        \
     _(64x128_kept)                                                                       \
     _(128x64_kept)                                                                       \
-    _(64x64_patch)
+    _(128x64_patch)
 
 #include "plugins/common/product/tactics.h"
 

@@ -8,7 +8,6 @@
 #define RESIDENT_MOST 232448
 #define RESIDENT_OF_ALL 233472 /* of a multiprocessor; 1024 of each block are its own */
 #define RESIDENT_BOX 256       /* pixels of a side of what the copy engine brings */
-#define RESIDENT_DEEP 128      /* channels of a patch at most */
 
 template <class C>
 static const product_launch resident_launch_of = {
@@ -22,17 +21,16 @@ static const product_launch resident_launch_of = {
     .panel = 64,
     .pair = 0,
     .splits = 0,
-    .blocks = C::Blocks,
+    .blocks = RESIDENT_BLOCKS,
 };
 
 #define TILE(...) &resident_launch_of<resident_tile<__VA_ARGS__>>
 
 /* By channels: 65 and more, up to 64. */
 static const product_launch *const launches[RESIDENT_TILES][2] = {
-    [RESIDENT_64x64] = {TILE(1, 1, 128, 6, false), TILE(1, 1, 64, 6, false)},
-    [RESIDENT_64x128] = {TILE(2, 1, 128, 3, false), TILE(2, 1, 64, 3, false)},
-    [RESIDENT_128x64] = {TILE(1, 2, 128, 3, false), TILE(1, 2, 64, 3, false)},
-    [RESIDENT_PATCH] = {TILE(1, 4, 128, 1, true), TILE(1, 2, 64, 3, true)},
+    [RESIDENT_64x128] = {TILE(2, 1, 128, false), TILE(2, 1, 64, false)},
+    [RESIDENT_128x64] = {TILE(1, 2, 128, false), TILE(1, 2, 64, false)},
+    [RESIDENT_PATCH] = {NULL, TILE(1, 2, 64, true)},
 };
 
 const product_launch *resident_launch(int tile, const quantized_shape &s)
@@ -67,7 +65,7 @@ static const char *patch_refusal(const quantized_shape &s)
         return "a kernel of one element needs no patch";
     if (side_of(w, 1) > RESIDENT_BOX || side_of(w, 2) > RESIDENT_BOX)
         return "a patch is at most 256 pixels a side";
-    return s.in_stored > RESIDENT_DEEP ? "patches are for up to 128 channels" : NULL;
+    return NULL;
 }
 
 /* Of a job that has its m. */

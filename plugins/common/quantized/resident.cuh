@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Products of bytes that are bound by what they read and write: a block keeps the weights
- * of its columns in shared memory, and with them goes down the rows. Several small blocks
- * share a multiprocessor, so that some finish sums while others wait for memory.
+ * of its columns in shared memory, and with them goes down the rows. Two blocks share
+ * a multiprocessor, so that one finishes sums while the other waits for memory.
  *
  * A thread's sums of a row are 16 neighbours, for the columns of the weights change
  * places: addends come and results go by 16 bytes a thread, 64 of a row side by side,
@@ -44,7 +44,7 @@ struct resident_job : quantized_product_job {
 
 /* Kernels by rows x columns of a tile. `bytes` of a product_launch is what a block may
  * have at most. */
-enum { RESIDENT_64x64, RESIDENT_64x128, RESIDENT_128x64, RESIDENT_PATCH, RESIDENT_TILES };
+enum { RESIDENT_64x128, RESIDENT_128x64, RESIDENT_PATCH, RESIDENT_TILES };
 const product_launch *resident_launch(int tile, const quantized_shape &s);
 
 /* Why it leaves a layer to others, or NULL. */

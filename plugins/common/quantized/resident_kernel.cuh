@@ -290,7 +290,7 @@ struct resident_warpgroup {
 
 /* Grid: column tiles times `by`, which is at most the units. */
 template <class C>
-static __global__ void __launch_bounds__(C::Threads, C::Blocks)
+static __global__ void __launch_bounds__(C::Threads, RESIDENT_BLOCKS)
     resident_kernel(const __grid_constant__ resident_job job)
 {
     extern __shared__ uint8_t shared[];

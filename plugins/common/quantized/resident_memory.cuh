@@ -10,6 +10,7 @@
 
 #define RESIDENT_BARRIERS 1024 /* bytes */
 #define RESIDENT_DOUBTS 16     /* words that a warp puts aside */
+#define RESIDENT_BLOCKS 2      /* of a multiprocessor: of three, registers spill */
 
 /* Four neighbouring sums of a pixel of which one is in doubt (quick.cuh). */
 struct resident_doubt {
@@ -26,12 +27,12 @@ static constexpr int32_t resident_before(int32_t columns, int32_t threads)
 }
 
 /* Across, down: warpgroups of a block beside and below each other, 64 x 64 each; row:
- * bytes of a piece of K; blocks of a multiprocessor at most; patch: a warpgroup's rows
- * are the windows of eight by eight pixels. */
-template <int Across_, int Down_, int Row_, int Blocks_, bool Patch_>
+ * bytes of a piece of K; patch: a warpgroup's rows are the windows of eight by eight
+ * pixels. */
+template <int Across_, int Down_, int Row_, bool Patch_>
 struct resident_tile {
     static const bool Patch = Patch_;
-    static const int Across = Across_, Down = Down_, Row = Row_, Blocks = Blocks_;
+    static const int Across = Across_, Down = Down_, Row = Row_;
     static const int Rows = 64 * Down, Columns = 64 * Across;
     static const int Threads = 128 * Across * Down;
     static const int BBytes = Columns * Row; /* of a piece */
