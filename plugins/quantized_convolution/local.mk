@@ -20,5 +20,5 @@ plugin_LTLIBRARIES += plugins/quantized_convolution-cuda.la
 plugins_quantized_convolution_cuda_la_SOURCES =
 plugins_quantized_convolution_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_quantized_convolution_cuda_la_LIBADD = $(QUANTIZED_CONVOLUTION_KERNELS:.cu=.lo) \
-	plugins/common/quantized/hopper.lo $(CUDA_LIBS) $(PTHREAD_LIBS)
+	$(QUANTIZED_HOPPER_KERNELS:.cu=.lo) $(CUDA_LIBS) $(PTHREAD_LIBS)
 endif

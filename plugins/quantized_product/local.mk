@@ -20,7 +20,7 @@ plugins_quantized_product_cuda_la_SOURCES =
 plugins_quantized_product_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_quantized_product_cuda_la_LIBADD = plugins/quantized_product/cuda.lo \
 	plugins/quantized_product/float8.lo plugins/quantized_product/float8_hopper.lo \
-	plugins/common/quantized/hopper.lo $(CUDA_LIBS) $(PTHREAD_LIBS)
+	$(QUANTIZED_HOPPER_KERNELS:.cu=.lo) $(CUDA_LIBS) $(PTHREAD_LIBS)
 endif
 # Instructions that only this chip has, whatever else is compiled for.
 plugins/quantized_product/float8_hopper.lo: \

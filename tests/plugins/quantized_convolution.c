@@ -147,6 +147,14 @@ static const struct layer_case large[] = {
     {"QuantizedConvolution", "to = int8; between = u8; zero_between = 120",
      .in = {S4(5, 256, 30, 31), S4(5, 136, 30, 31)}, .n_in = 2,
      .weight = {S4(136, 256, 1, 1)}, .in_dtype = {STRATA_INT8, STRATA_INT8}, SCALED},
+    /* Weights that stay: several tiles of a block, pieces of channels that are not whole,
+     * more of them than a ring has stages. */
+    {"QuantizedConvolution",
+     "to = int8; between = u8; zero_between = 120; zero_out = -9; activation = relu",
+     .in = {S4(6, 300, 50, 49), S4(6, 136, 50, 49)}, .n_in = 2,
+     .weight = {S4(136, 300, 1, 1)}, .in_dtype = {STRATA_INT8, STRATA_UINT8}, SCALED},
+    {"QuantizedConvolution", "filters = 144; kernel = 1; to = u8; zero_in = 7",
+     .in = {S4(6, 1000, 40, 41)}, .in_dtype = {STRATA_UINT8}, SCALED},
     /* A channel a group. */
     {"QuantizedConvolution",
      "filters = 36; groups = 36; kernel = 5; stride = 2; pad = 2, 1, 1, 2; to = u8",

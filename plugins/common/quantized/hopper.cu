@@ -40,9 +40,29 @@ static const product_launch *const launches[HOPPER_TACTICS][2] = {
     [HOPPER_256x32_thin] = {TILE(int8_t, 64, 2, 32, 2, 8, false, false, false, 1)},
 };
 
-static const product_launch *launch_for(int tactic, int32_t dtype)
+static bool is_resident(int tactic)
 {
+    return tactic >= HOPPER_64x128_kept;
+}
+
+/* The last tactics, in the order of their tiles. */
+static int resident_of(int tactic)
+{
+    return tactic - HOPPER_64x128_kept + RESIDENT_64x128;
+}
+
+/* dtype: of the results. */
+static const product_launch *launch_for(int tactic, int32_t dtype,
+                                        const quantized_shape &s)
+{
+    if (is_resident(tactic))
+        return dtype == STRATA_FP16 ? NULL : resident_launch(resident_of(tactic), s);
     return launches[tactic][dtype == STRATA_FP16];
+}
+
+static int32_t lanes_of(int tactic)
+{
+    return is_resident(tactic) ? RESIDENT_LANES : PRODUCT_LANES;
 }
 
 /* ---- what it takes --------------------------------------------------------------- */
@@ -86,6 +106,8 @@ static const char *depth_refusal(const quantized_shape &s, const product_launch 
 {
     const int64_t pieces = windows_pieces(s.in_stored, l.depth);
     const bool turns = tactic == HOPPER_64x128 || tactic == HOPPER_64x64;
+    if (is_resident(tactic))
+        return resident_refusal(resident_of(tactic), s, l);
     if (l.depth < 128 && s.in_stored > MOST_THIN)
         return "pieces of 64 channels are for thin inputs";
     if (l.depth == 128 && !windows_are_rows(&s.w) && pieces * l.depth >= 2 * s.in_stored)
@@ -97,14 +119,14 @@ static const char *depth_refusal(const quantized_shape &s, const product_launch 
 
 int quantized_hopper_accept(const strata_node *n, const quantized_shape *s, int tactic)
 {
-    const product_launch *l = launch_for(tactic, n->out[0].dtype);
+    const product_launch *l = launch_for(tactic, n->out[0].dtype, *s);
     int status = quantized_accept(n, s->q);
     if (status == STRATA_OK)
         status = quantized_check_depth(n, s->in_c, window_kernel_count(&s->w));
     if (status != STRATA_OK)
         return status;
-    const char *why =
-        l ? layer_refusal(*s, n->out[0].dtype == STRATA_FP16 ? 2 : 1) : "it writes bytes";
+    const char *why = l ? layer_refusal(*s, n->out[0].dtype == STRATA_FP16 ? 2 : 1)
+                        : "it writes bytes, and patches are of up to 64 channels";
     if (!why)
         why = depth_refusal(*s, *l, tactic);
     if (!why)
@@ -116,7 +138,7 @@ int quantized_hopper_setup(const strata_node *n, const quantized_shape *s,
                            const strata_quantized_convolution *joined,
                            quantized_hopper_state *state, int tactic)
 {
-    const product_launch &l = *launch_for(tactic, n->out[0].dtype);
+    const product_launch &l = *launch_for(tactic, n->out[0].dtype, *s);
     int device = 0;
     state->shape = *s;
     state->shape.q = NULL; /* a run brings its own */
@@ -127,7 +149,7 @@ int quantized_hopper_setup(const strata_node *n, const quantized_shape *s,
         e = cudaDeviceGetAttribute(&state->multiprocessors,
                                    cudaDevAttrMultiProcessorCount, device);
     return e == cudaSuccess
-               ? quantized_pack_columns(n, *s, joined, state, l.depth)
+               ? quantized_pack_columns(n, *s, joined, state, l.depth, lanes_of(tactic))
                : STRATA_FAIL(n, STRATA_EDEVICE, "preparing a kernel: %s (%s)",
                              cudaGetErrorString(e), cudaGetErrorName(e));
 }
@@ -147,9 +169,9 @@ static void fill_addend(quantized_product_job *job, const strata_run *r,
     job->between = p->between;
 }
 
-static bool fill(quantized_product_job *job, const strata_run *r,
+static bool fill(resident_job *job, const strata_run *r,
                  const quantized_hopper_state &state, const strata_quantized *q,
-                 const product_launch &l)
+                 const product_launch &l, int tactic)
 {
     const quantized_shape &s = state.shape;
     const strata_tensor *x = &r->in[0], *y = &r->out[0];
@@ -157,7 +179,8 @@ static bool fill(quantized_product_job *job, const strata_run *r,
     const int64_t depth = windows_pieces(s.in_stored, l.depth) * taps * l.depth;
     const windows_input input = {x->data, x->dtype, s.in_stored, s.in_stored,
                                  job->m / window_out_count(&s.w)};
-    const product_matrix filters = {state.weight, depth, quantized_rows(s), depth, 1, 0};
+    const product_matrix filters = {
+        state.weight, depth, quantized_rows(s, lanes_of(tactic)), depth, 1, 0};
     job->n = (int32_t)s.out_stored;
     job->real = (int32_t)s.out_c;
     job->steps = (int32_t)(depth / l.depth);
@@ -174,7 +197,8 @@ static bool fill(quantized_product_job *job, const strata_run *r,
     job->zero_out = (int32_t)q->zero_out;
     job->is_unsigned = x->dtype == STRATA_UINT8;
     job->to_unsigned = y->dtype == STRATA_UINT8;
-    return windows_map(job, input, &s.w, l) &&
+    return (is_resident(tactic) ? resident_map(job, resident_of(tactic), input, &s.w, l)
+                                : windows_map(job, input, &s.w, l)) &&
            map_matrix(&job->b, filters, STRATA_INT8, l.box, l.depth) &&
            map_results(job, l, y->dtype, 1);
 }
@@ -184,18 +208,22 @@ int quantized_hopper_run(const strata_run *r, const strata_quantized *q,
                          int tactic)
 {
     const quantized_hopper_state &state = *(const quantized_hopper_state *)r->state;
-    const product_launch &l = *launch_for(tactic, r->out[0].dtype);
-    quantized_product_job job = {};
+    const product_launch &l = *launch_for(tactic, r->out[0].dtype, state.shape);
+    resident_job job = {};
     job.m = (int32_t)pixels;
     job.to_row = state.shape.out_stored;
     if (pixels == 0)
         return STRATA_OK;
     if (joined && r->n_in > 1)
         fill_addend(&job, r, joined);
-    if (!fill(&job, r, state, q, l))
+    if (!fill(&job, r, state, q, l, tactic))
         return STRATA_FAIL(r, STRATA_EDEVICE,
                            "the driver makes no tensor map of these operands");
-    const cudaError_t e = product_run(&job, l, 1, state.multiprocessors, layer_stream(r));
+    const cudaStream_t stream = layer_stream(r);
+    const cudaError_t e = is_resident(tactic)
+                              ? resident_run(&job, resident_of(tactic), &state.shape.w, l,
+                                             state.multiprocessors, stream)
+                              : product_run(&job, l, 1, state.multiprocessors, stream);
     return e == cudaSuccess ? STRATA_OK
                             : STRATA_FAIL(r, STRATA_EDEVICE, "kernel quantized: %s (%s)",
                                           cudaGetErrorString(e), cudaGetErrorName(e));

@@ -144,14 +144,26 @@ static __device__ __noinline__ uint32_t quantized_four(const quantized_product_j
     return saturate_four(x[0], x[1], x[2], x[3]) ^ (job.to_unsigned ? QUANTIZED_FLIP : 0);
 }
 
+/* What four neighbouring sums are multiplied by, and what is added (quick.cuh). */
+struct quantized_steps {
+    float4 scale, bias;
+};
+
+static __device__ inline quantized_steps
+quantized_load_steps(const quantized_product_job &job, int32_t column)
+{
+    return {__ldg((const float4 *)(job.quick_scale + column)),
+            __ldg((const float4 *)(job.quick_bias + column))};
+}
+
 /* N sums, four neighbours of which begin at column_of(e), to words of bytes; what is in
  * doubt once more, as the definition says. addend_of(w): theirs, loaded again for that:
- * kept, they would take registers of the sums'. */
-template <class Way, int N, class Column, class Addend>
+ * kept, they would take registers of the sums'. steps_of(w): theirs. */
+template <class Way, int N, class Column, class Addend, class Steps>
 static __device__ inline void
 quantized_words(const quantized_product_job &job, const float (&v)[N],
-                const Column &column_of, const Addend &addend_of, uint32_t halves,
-                uint32_t (&words)[N / 4][1])
+                const Column &column_of, const Addend &addend_of, const Steps &steps_of,
+                uint32_t halves, uint32_t (&words)[N / 4][1])
 {
     const uint32_t flip = job.addend_unsigned ? 0 : QUANTIZED_FLIP;
     uint32_t addend[N / 4], least[N / 4], all = 0xffffffff;
@@ -160,10 +172,9 @@ quantized_words(const quantized_product_job &job, const float (&v)[N],
         addend[w] = addend_of(w);
 #pragma unroll
     for (int w = 0; w < N / 4; w++) {
-        const int32_t column = column_of(w * 4);
+        const quantized_steps steps = steps_of(w);
         words[w][0] = quick_four<Way::Joined, Way::Between>(
-            job.quick, v + w * 4, __ldg((const float4 *)(job.quick_scale + column)),
-            __ldg((const float4 *)(job.quick_bias + column)), addend[w] ^ flip, halves,
+            job.quick, v + w * 4, steps.scale, steps.bias, addend[w] ^ flip, halves,
             least[w]);
         all = __vminu2(all, least[w]);
     }
@@ -181,11 +192,11 @@ quantized_words(const quantized_product_job &job, const float (&v)[N],
 }
 
 /* To halves: nothing is rounded to bytes or added. */
-template <class Way, int N, class Column, class Addend>
-static __device__ inline void quantized_words(const quantized_product_job &job,
-                                              const float (&sums)[N],
-                                              const Column &column_of, const Addend &,
-                                              uint32_t, uint32_t (&words)[N / 4][2])
+template <class Way, int N, class Column, class Addend, class Steps>
+static __device__ inline void
+quantized_words(const quantized_product_job &job, const float (&sums)[N],
+                const Column &column_of, const Addend &, const Steps &, uint32_t,
+                uint32_t (&words)[N / 4][2])
 {
     float v[N];
 #pragma unroll
@@ -300,7 +311,10 @@ struct quantized_panels {
             float v[16];
             uint32_t words[4][WORDS];
             begin_chunk<Way>(sum, i, c, v);
-            quantized_words<Way>(job, v, column_of, addend_of, halves, words);
+            const auto steps_of = [&](int w) {
+                return quantized_load_steps(job, column_of(w * 4));
+            };
+            quantized_words<Way>(job, v, column_of, addend_of, steps_of, halves, words);
 #pragma unroll
             for (int w = 0; w < 4; w++)
                 store_words(fours.place(i, w), words[w]);
@@ -351,6 +365,7 @@ struct quantized_panels {
         }
         quantized_words<Way>(
             job, v, [&](int e) { return column + e; }, [&](int w) { return addend[w]; },
+            [&](int w) { return quantized_load_steps(job, column + w * 4); },
             QUICK_HALVES, words);
         product_put<typename C::Result>(job, words, row, column);
     }

@@ -9,7 +9,8 @@
 
 #include "plugins/common/window.h"
 
-/* Rows x columns of a tile; `thin`: pieces of 64 channels instead of 128. */
+/* Rows x columns of a tile; `thin`: pieces of 64 channels instead of 128; `kept`,
+ * `patch`: resident.cuh's, of either. */
 #define HOPPER_EACH(_)                                                                   \
     _(128x128_pair)                                                                      \
     _(128x256_pair)                                                                      \
@@ -25,7 +26,10 @@
     _(64x128_thin)                                                                       \
     _(64x64_thin)                                                                        \
     _(256x64_thin)                                                                       \
-    _(256x32_thin)
+    _(256x32_thin)                                                                       \
+    _(64x128_kept)                                                                       \
+    _(128x64_kept)                                                                       \
+    _(128x64_patch)
 
 #include "plugins/common/product/tactics.h"
 

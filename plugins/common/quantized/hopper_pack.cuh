@@ -9,6 +9,7 @@
 #include "plugins/common/quantized/hopper.cuh"
 #include "plugins/common/quantized/hopper.h"
 #include "plugins/common/quantized/quantized.h"
+#include "plugins/common/quantized/resident.cuh"
 
 struct quantized_columns_job {
     int8_t *packed;
@@ -20,7 +21,14 @@ struct quantized_columns_job {
     int64_t depth, filter, channel;    /* depth: channels to whole pieces */
     int32_t in_c, elements, filters, padded;
     int32_t zero_in, many; /* many: scales */
+    int32_t lanes;         /* columns that change places among themselves */
 };
+
+/* The column of the weight whose sums are those of a column of B. */
+static __device__ inline int32_t quantized_column(int32_t column, int32_t lanes)
+{
+    return lanes == RESIDENT_LANES ? resident_column(column) : product_column(column);
+}
 
 static __global__ void quantized_columns_kernel(quantized_columns_job j)
 {
@@ -29,7 +37,7 @@ static __global__ void quantized_columns_kernel(quantized_columns_job j)
     for (int64_t i = begin; i < j.size; i += step) {
         const int64_t c = i % j.depth, rest = i / j.depth;
         const int64_t t = rest % j.elements;
-        const int64_t k = product_column((int32_t)(rest / j.elements));
+        const int64_t k = quantized_column((int32_t)(rest / j.elements), j.lanes);
         j.packed[i] = c < j.in_c && k < j.filters
                           ? j.weight[k * j.filter + c * j.channel + t]
                           : (int8_t)0;
@@ -49,9 +57,9 @@ static __global__ void quantized_columns_kernel(quantized_columns_job j)
 }
 
 /* Rows of the packed weights: whole groups that change places. */
-static inline int64_t quantized_rows(const quantized_shape &s)
+static inline int64_t quantized_rows(const quantized_shape &s, int32_t lanes)
 {
-    return product_whole_lanes(s.out_c);
+    return (s.out_c + lanes - 1) / lanes * lanes;
 }
 
 static inline int quantized_reserve(const strata_node *n, quantized_hopper_state *state,
@@ -111,14 +119,15 @@ static inline cudaError_t quantized_pack_quick(const strata_node *n,
     return e == cudaSuccess ? cudaStreamSynchronize((cudaStream_t)n->stream) : e;
 }
 
-/* `depth`: elements of a piece of K. */
+/* `depth`: elements of a piece of K; `lanes`: columns that change places. */
 static inline int quantized_pack_columns(const strata_node *n, const quantized_shape &s,
                                          const strata_quantized_convolution *joined,
-                                         quantized_hopper_state *state, int64_t depth)
+                                         quantized_hopper_state *state, int64_t depth,
+                                         int32_t lanes)
 {
     const strata_tensor *scale = &n->weight[STRATA_QUANTIZED_FACTORS];
     const strata_tensor *bias = &n->weight[STRATA_QUANTIZED_BIAS];
-    const int64_t rows = quantized_rows(s);
+    const int64_t rows = quantized_rows(s, lanes);
     quantized_columns_job j = {};
     j.depth = (s.in_stored + depth - 1) / depth * depth;
     j.elements = (int32_t)window_kernel_count(&s.w);
@@ -144,6 +153,7 @@ static inline int quantized_pack_columns(const strata_node *n, const quantized_s
     j.filter = s.filter;
     j.channel = s.channel;
     j.many = scale->count > 1;
+    j.lanes = lanes;
     quantized_columns_kernel<<<layer_blocks(j.size, CUDA_BLOCK), CUDA_BLOCK, 0,
                                (cudaStream_t)n->stream>>>(j);
     const cudaError_t e =

@@ -11,8 +11,14 @@ EXTRA_DIST += \
 	plugins/common/quantized/quantize.cuh \
 	plugins/common/quantized/quantized.h \
 	plugins/common/quantized/quotient.h \
+	plugins/common/quantized/resident.cuh \
+	plugins/common/quantized/resident_kernel.cuh \
+	plugins/common/quantized/resident_memory.cuh \
 	plugins/common/quantized/round.cuh
-CUDA_PLUGIN_KERNELS += plugins/common/quantized/hopper.cu
+QUANTIZED_HOPPER_KERNELS = \
+	plugins/common/quantized/hopper.cu \
+	plugins/common/quantized/resident.cu
+CUDA_PLUGIN_KERNELS += $(QUANTIZED_HOPPER_KERNELS)
 # Instructions that only this chip has, whatever else is compiled for.
-plugins/common/quantized/hopper.lo: \
+$(QUANTIZED_HOPPER_KERNELS:.cu=.lo): \
 	NVCC_ARCH_FLAGS = -gencode=arch=compute_90a,code=sm_90a
