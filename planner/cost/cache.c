@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The cost file that is kept for a machine: $XDG_CACHE_HOME/strata/costs/KIND-HASH.costs,
- * the hash of all that tells one device from another. A home folder may be shared by
- * machines whose processors differ.
+ * the hash of all that tells one device from another, and of how runs are timed there. A
+ * home folder may be shared by machines whose processors differ.
  */
 #include "planner/cost/cost.h"
 
@@ -17,6 +17,9 @@
 static const char *const identity[] = {
     "vendor_id", "cpu family", "model", "stepping", "flags", "cache size",
     "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "Features"};
+
+/* How runs are timed (measure.c): costs of another way do not compare with these. */
+static const char *const way[] = {[STRATA_HOST] = "", [STRATA_CUDA] = "between leads"};
 
 static uint64_t hash_text(uint64_t hash, const char *text) /* FNV-1a */
 {
@@ -55,6 +58,7 @@ int cost_cache_path(char **out, const struct device_properties *d, strata_error 
     char folder[PATH_MAX];
     uint64_t hash = hash_text(UINT64_C(14695981039346656037), d->build);
     *out = NULL;
+    hash = hash_text(hash, way[d->kind]);
     if (!installed_cache(folder, "costs"))
         return STRATA_OK;
     if (d->kind == STRATA_HOST)
