@@ -19,7 +19,6 @@
 #ifndef PLANNER_EXECUTION_H
 #define PLANNER_EXECUTION_H
 
-#include <strata/inverted_residual.h>
 #include <strata/layers.h>
 
 #include "network/network.h"

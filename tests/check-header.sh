@@ -38,8 +38,7 @@ compile()
 
 headers()
 {
-    for header in plugin layers inverted_residual half narrow strata batcher module parts \
-        sizes state; do
+    for header in plugin layers half narrow strata batcher module parts sizes state; do
         echo "#include <strata/$header.h>" >"$work/alone.$3"
         compile "$1" "$2" "" "$work/alone.$3" "$header.h"
     done
@@ -64,7 +63,7 @@ done
 # CUDA's language: all headers, and cuda.h, which is for nvcc.
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 if [ -n "$nvcc" ]; then
-    for header in layers inverted_residual half strata cuda; do
+    for header in layers half strata cuda; do
         echo "#include <strata/$header.h>"
     done >"$work/alone.cu"
     for standard in c++14 c++17 c++20; do

@@ -45,7 +45,7 @@ MAY_SEE = {
                              "kernels/shared.cuh", "kernels/walk.cuh"},
 }
 PLUGIN_HEADERS = {"strata/plugin.h", "strata/layers.h", "strata/half.h", "strata/narrow.h",
-                  "strata/inverted_residual.h", "strata/cuda.h"}
+                  "strata/cuda.h"}
 # What uses rooms and is used by none.
 OUTSIDE = {"tests", "fuzz", "bench", "examples", "python", "serving"}
 # What Python's checker of layers, an extension of its own, sees of the rooms.

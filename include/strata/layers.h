@@ -485,6 +485,23 @@ typedef struct strata_perceptron {
     int32_t reserved;
 } strata_perceptron; /* weights: weight1, bias1, weight2, bias2, weight3, bias3 */
 
+/* InvertedResidual: a 1x1 convolution (or none), a depthwise one, a 1x1 one (or none),
+ * each with a bias and an activation; the last result has a second input added before
+ * its activation. A product is there where it has results or a weight. */
+enum { STRATA_INVERTED_EXPANDED, STRATA_INVERTED_CONVOLVED, STRATA_INVERTED_PROJECTED,
+       STRATA_INVERTED_STAGES };
+typedef struct strata_inverted_residual {
+    strata_convolution depthwise; /* its windows alone */
+    int64_t expanded, projected;  /* results of the products; 0: of the weights */
+    int32_t activation[STRATA_INVERTED_STAGES]; /* 0: none; 1 + STRATA_RELU ... */
+    int32_t reserved;
+    double alpha[STRATA_INVERTED_STAGES], beta[STRATA_INVERTED_STAGES]; /* of these;
+                                                     +infinity: the kind's own */
+} strata_inverted_residual;
+enum { STRATA_INVERTED_EXPAND, STRATA_INVERTED_EXPAND_BIAS, STRATA_INVERTED_DEPTHWISE,
+       STRATA_INVERTED_DEPTHWISE_BIAS, STRATA_INVERTED_PROJECT,
+       STRATA_INVERTED_PROJECT_BIAS, STRATA_INVERTED_WEIGHTS };
+
 /* Quantize and Dequantize: weights scale and zero (optional) have one element, or the
  * length of dim `axis`, or that divided by `block` in a tensor of the input's rank. */
 typedef struct strata_quantize {

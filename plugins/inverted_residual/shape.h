@@ -5,7 +5,7 @@
 #ifndef PLUGINS_INVERTED_RESIDUAL_SHAPE_H
 #define PLUGINS_INVERTED_RESIDUAL_SHAPE_H
 
-#include <strata/inverted_residual.h>
+#include <strata/layers.h>
 
 #include "plugins/common/window.h"
 
