@@ -320,7 +320,8 @@ def main():
                         default=[f"{net}:{precision}:{','.join(map(str, goals))}"
                                  for (net, precision), goals in GOALS.items()])
     parser.add_argument("--ways", default=",".join(WAYS))
-    parser.add_argument("--plugins", help="folder of Strata's plugins, needed for `own`")
+    parser.add_argument("--plugins", type=os.path.abspath,
+                        help="folder of Strata's plugins, needed for `own`")
     parser.add_argument("--compile", default="default", metavar="MODE",
                         help="torch.compile's mode")
     parser.add_argument("--costs", default="networks.costs", help="file of measured costs")
