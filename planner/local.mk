@@ -45,6 +45,8 @@ PLANNER_SOURCES = \
 	planner/fuse/chain.h \
 	planner/fuse/integers.c \
 	planner/fuse/inverted.c planner/fuse/perceptron.c \
+	planner/fuse/members.c \
+	planner/fuse/members.h \
 	planner/fuse/project.c \
 	planner/fuse/quantize.c \
 	planner/fuse/reduce.c \

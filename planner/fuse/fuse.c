@@ -4,7 +4,7 @@
  * ones in its own pass: epilogues that an impl declares, scales folded into weights,
  * Shuffles composed. Whether it does is the plan's choice.
  */
-#include "planner/planner.h"
+#include "planner/fuse/members.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,11 +14,6 @@
 #include <strata/layers.h>
 
 #include "planner/solver/buckets.h"
-
-static bool is_type(const struct network_layer *layer, const char *name)
-{
-    return strcmp(layer->type->full_name, name) == 0;
-}
 
 static enum fuse_kind kind_of(const struct network_layer *layer)
 {

@@ -9,9 +9,8 @@
  * Each chain is a group at its first layer, and a longer one with the sum. Prices decide
  * whether either runs.
  */
-#include "planner/planner.h"
+#include "planner/fuse/members.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,33 +34,13 @@ struct chain {
     int32_t before;         /* the activation of what is projected, without the sum */
 };
 
-static bool is_type(const struct network_layer *layer, const char *name)
-{
-    return strcmp(layer->type->full_name, name) == 0;
-}
-
-static const struct network_tensor *tensor_of(const struct planner *planner, int tensor)
-{
-    return &planner->network->tensors[tensor];
-}
-
 /* ---- what can be part of one ----------------------------------------------------- */
-
-/* A node that no other group has, and of which the user says nothing. */
-static bool is_free(const struct planner *planner, int node)
-{
-    const struct planner_node *n = &planner->nodes[node];
-    return n->n_out == 1 && n->n_ports == n->n_in && n->previous < 0 && n->next < 0 &&
-           !n->group && !n->unread && !n->layer->impl && n->n_in > 0 &&
-           dtype_is_free(tensor_of(planner, n->in[0])->dtype) &&
-           dtype_is_free(tensor_of(planner, n->out[0])->dtype);
-}
 
 /* Of images, by constants of FP32. */
 static bool is_convolution(const struct planner *planner, int node)
 {
     const struct network_layer *l = planner->nodes[node].layer;
-    return is_type(l, "core::Convolution@1") && is_free(planner, node) &&
+    return is_type(l, "core::Convolution@1") && members_may_have(planner, node) &&
            l->n_inputs == 1 && tensor_of(planner, l->inputs[0])->rank == 4 &&
            network_has_weight(l, WEIGHT) && !network_has_factors(l) &&
            l->weights[WEIGHT].dtype == STRATA_FP32;
@@ -98,14 +77,6 @@ static bool is_depthwise(const struct planner *planner, int node)
            p->groups == tensor_of(planner, l->outputs[0])->dims[1];
 }
 
-/* Whether nobody but one node needs what another makes. */
-static bool is_between(const struct planner *planner, int node)
-{
-    const int tensor = planner->nodes[node].out[0];
-    return !planner->is_output[tensor] && planner->readers[tensor] == 1 &&
-           !tensor_of(planner, tensor)->formats;
-}
-
 /* Whether a node adds to the last of a chain what is there before the first. */
 static bool is_sum(const struct planner *planner, const struct chain *c, int node,
                    int *addend)
@@ -130,10 +101,10 @@ static int next_of(const struct planner *planner, const struct chain *c,
                    const int *reader)
 {
     const int last = c->nodes[c->n - 1];
-    const int next = c->n < MOST_MEMBERS && is_between(planner, last)
+    const int next = c->n < MOST_MEMBERS && members_are_joined(planner, last)
                          ? reader[planner->nodes[last].out[0]]
                          : -1;
-    return next >= 0 && is_free(planner, next) ? next : -1;
+    return next >= 0 && members_may_have(planner, next) ? next : -1;
 }
 
 static void add_weights(struct chain *c, const struct planner *planner, int node,
@@ -252,35 +223,18 @@ static struct made_layer make(const struct chain *c, const struct planner *plann
     return m;
 }
 
-static int note(struct planner *planner, int node, int into, strata_error *err)
-{
-    struct planner_fusion *f = &planner->fusions[node];
-    char text[400];
-    if (f->possible)
-        return STRATA_OK; /* another can take it, too */
-    snprintf(text, sizeof text, "%.200s: %s", planner->nodes[into].layer->name, together);
-    free(f->reason);
-    f->possible = true;
-    f->into = into;
-    return (f->reason = duplicate(text, err)) ? STRATA_OK : STRATA_ENOMEM;
-}
-
 static int add_groups(struct planner *planner, const struct chain *c, strata_error *err)
 {
     const int first = c->nodes[0], members = c->ended ? c->ended : c->whole;
     const struct made_layer whole = make(c, planner, false);
-    for (int i = 1; i < members; i++) {
-        planner->nodes[c->nodes[i - 1]].next = c->nodes[i];
-        planner->nodes[c->nodes[i]].previous = c->nodes[i - 1];
-    }
+    members_link(planner, c->nodes, members);
     int status = planner_add_group(planner, first, &whole, c->whole, together, err);
     if (status == STRATA_OK && c->ended) {
         const struct made_layer all = make(c, planner, true);
         status = planner_add_longer(planner, first, &all, members, together, err);
     }
-    for (int i = 1; i < members && status == STRATA_OK; i++)
-        status = note(planner, c->nodes[i], first, err);
-    return status;
+    return status == STRATA_OK ? members_note(planner, c->nodes, members, together, err)
+                               : status;
 }
 
 int planner_make_inverted(struct planner *planner, strata_error *err)

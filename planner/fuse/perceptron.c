@@ -9,9 +9,8 @@
  * Each chain is a group at its first layer: to the last product, and a longer one with
  * the end. Prices decide whether either runs, in place of a launch for each layer.
  */
-#include "planner/planner.h"
+#include "planner/fuse/members.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,27 +38,7 @@ struct chain {
     struct made_layer made;
 };
 
-static bool is_type(const struct network_layer *layer, const char *name)
-{
-    return strcmp(layer->type->full_name, name) == 0;
-}
-
-static const struct network_tensor *tensor_of(const struct planner *planner, int tensor)
-{
-    return &planner->network->tensors[tensor];
-}
-
 /* ---- what can be part of one ----------------------------------------------------- */
-
-/* A node that no other group has, and of which the user says nothing. */
-static bool is_free(const struct planner *planner, int node)
-{
-    const struct planner_node *n = &planner->nodes[node];
-    return n->n_out == 1 && n->n_ports == n->n_in && n->previous < 0 && n->next < 0 &&
-           !n->group && !n->unread && !n->layer->impl && n->n_in > 0 &&
-           dtype_is_free(tensor_of(planner, n->in[0])->dtype) &&
-           dtype_is_free(tensor_of(planner, n->out[0])->dtype);
-}
 
 /* (N, C), or that with dims of 1 behind. */
 static bool is_vector(const struct network_tensor *t)
@@ -77,7 +56,7 @@ static bool is_mean(const struct planner *planner, int node)
     if (n->group && n->group->made.kind == MADE_POOLING && n->group->members == 1)
         return n->next < 0 && n->previous < 0 && !l->impl;
     const strata_pooling *p = l->params;
-    return is_type(l, "core::Pooling@1") && is_free(planner, node) &&
+    return is_type(l, "core::Pooling@1") && members_may_have(planner, node) &&
            p->kind == STRATA_POOL_AVERAGE && p->global && l->n_outputs == 1;
 }
 
@@ -118,14 +97,6 @@ static bool is_product(const struct planner *planner, const struct chain *c, int
            (!c->mean || x->rank == 2);
 }
 
-/* Whether nobody but one node needs what another makes. */
-static bool is_between(const struct planner *planner, int node)
-{
-    const int tensor = planner->nodes[node].out[0];
-    return !planner->is_output[tensor] && planner->readers[tensor] == 1 &&
-           !tensor_of(planner, tensor)->formats;
-}
-
 /* From (N, C) and dims of 1 to (N, C): elements stay where they are. */
 static bool is_flattening(const struct planner *planner, const struct chain *c, int node)
 {
@@ -154,7 +125,8 @@ static bool is_pointwise(const struct planner *planner, const int *reader, int n
     static const char *const types[] = {
         "core::Unary@1", "core::ElementWise@1", "core::Compare@1",   "core::Select@1",
         "core::Cast@1",  "core::Scale@1",       "core::Activation@1"};
-    const int next = is_between(planner, node) ? reader[planner->nodes[node].out[0]] : -1;
+    const int next =
+        members_are_joined(planner, node) ? reader[planner->nodes[node].out[0]] : -1;
     for (size_t i = 0; i < ARRAY_LENGTH(types) && next >= 0; i++)
         if (is_type(planner->nodes[next].layer, types[i]))
             return true;
@@ -186,10 +158,10 @@ static int next_of(const struct planner *planner, const struct chain *c,
                    const int *reader)
 {
     const int last = c->nodes[c->n - 1];
-    const int next = c->n < MOST_MEMBERS && is_between(planner, last)
+    const int next = c->n < MOST_MEMBERS && members_are_joined(planner, last)
                          ? reader[planner->nodes[last].out[0]]
                          : -1;
-    return next >= 0 && is_free(planner, next) ? next : -1;
+    return next >= 0 && members_may_have(planner, next) ? next : -1;
 }
 
 static bool add_product(struct chain *c, const struct planner *planner, int node)
@@ -277,7 +249,7 @@ static bool find_chain(struct chain *c, const struct planner *planner, const int
         return false;
     if (c->mean)
         c->nodes[c->n++] = node;
-    else if (!is_free(planner, node) || !add_product(c, planner, node))
+    else if (!members_may_have(planner, node) || !add_product(c, planner, node))
         return false;
     follow(c, planner, reader);
     return c->products > 0 && (c->mean || c->products > 1 || c->ended);
@@ -308,19 +280,6 @@ static struct made_layer make(const struct chain *c, const struct planner *plann
     return m;
 }
 
-static int note(struct planner *planner, int node, int into, strata_error *err)
-{
-    struct planner_fusion *f = &planner->fusions[node];
-    char text[400];
-    if (f->possible)
-        return STRATA_OK; /* another can take it, too */
-    snprintf(text, sizeof text, "%.200s: %s", planner->nodes[into].layer->name, together);
-    free(f->reason);
-    f->possible = true;
-    f->into = into;
-    return (f->reason = duplicate(text, err)) ? STRATA_OK : STRATA_ENOMEM;
-}
-
 /* The shorter first, which may be one that was there. */
 static int add_groups(struct planner *planner, const struct chain *c, strata_error *err)
 {
@@ -328,10 +287,7 @@ static int add_groups(struct planner *planner, const struct chain *c, strata_err
     const struct made_layer all = make(c, planner, members);
     const bool shorter = c->ended && c->whole > 1 && !planner->nodes[first].group;
     int status = STRATA_OK;
-    for (int i = 1; i < members; i++) {
-        planner->nodes[c->nodes[i - 1]].next = c->nodes[i];
-        planner->nodes[c->nodes[i]].previous = c->nodes[i - 1];
-    }
+    members_link(planner, c->nodes, members);
     if (shorter) {
         const struct made_layer most = make(c, planner, c->whole);
         status = planner_add_group(planner, first, &most, c->whole, together, err);
@@ -340,9 +296,8 @@ static int add_groups(struct planner *planner, const struct chain *c, strata_err
         status = planner->nodes[first].group
                      ? planner_add_longer(planner, first, &all, members, together, err)
                      : planner_add_group(planner, first, &all, members, together, err);
-    for (int i = 1; i < members && status == STRATA_OK; i++)
-        status = note(planner, c->nodes[i], first, err);
-    return status;
+    return status == STRATA_OK ? members_note(planner, c->nodes, members, together, err)
+                               : status;
 }
 
 int planner_make_perceptrons(struct planner *planner, strata_error *err)

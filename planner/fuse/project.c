@@ -10,7 +10,7 @@
  *
  * and with a RotaryEmbedding in place of the Gated.
  */
-#include "planner/planner.h"
+#include "planner/fuse/members.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,11 +22,6 @@ enum { NORM_SCALE, NORM_BIAS, NORM_MEAN, NORM_VARIANCE }; /* weights of Normaliz
 enum { PRODUCT_B, PRODUCT_BIAS };                         /* of MatrixMultiply */
 
 static const char together[] = "both in one Projection";
-
-static bool is_type(const struct network_layer *layer, const char *name)
-{
-    return strcmp(layer->type->full_name, name) == 0;
-}
 
 static bool is_last(const strata_network *net, int tensor, int64_t axis)
 {

@@ -9,6 +9,7 @@
  * choice; a Dequantize all of whose readers do without it then makes nothing.
  */
 #include "planner/fuse/chain.h"
+#include "planner/fuse/members.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,11 +17,6 @@
 #include <string.h>
 
 #include <strata/layers.h>
-
-static bool is_type(const struct network_layer *layer, const char *name)
-{
-    return strcmp(layer->type->full_name, name) == 0;
-}
 
 static bool is_byte(int dtype)
 {

@@ -6,7 +6,7 @@
  * results. Chains end at one node, as those of element-wise layers do, which take what
  * these leave.
  */
-#include "planner/planner.h"
+#include "planner/fuse/members.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,11 +56,6 @@ struct around {
 };
 
 /* ---- layers ------------------------------------------------------------------------ */
-
-static bool is_type(const struct network_layer *layer, const char *name)
-{
-    return strcmp(layer->type->full_name, name) == 0;
-}
 
 static bool same_dims(const struct network_tensor *a, const struct network_tensor *b)
 {

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Members of chains that may become one layer.
+ */
+#include "planner/fuse/members.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+bool members_may_have(const struct planner *planner, int node)
+{
+    const struct planner_node *n = &planner->nodes[node];
+    return n->n_out == 1 && n->n_ports == n->n_in && n->previous < 0 && n->next < 0 &&
+           !n->group && !n->unread && !n->layer->impl && n->n_in > 0 &&
+           dtype_is_free(tensor_of(planner, n->in[0])->dtype) &&
+           dtype_is_free(tensor_of(planner, n->out[0])->dtype);
+}
+
+bool members_are_joined(const struct planner *planner, int node)
+{
+    const int tensor = planner->nodes[node].out[0];
+    return !planner->is_output[tensor] && planner->readers[tensor] == 1 &&
+           !tensor_of(planner, tensor)->formats;
+}
+
+void members_link(struct planner *planner, const int *nodes, int n)
+{
+    for (int i = 1; i < n; i++) {
+        planner->nodes[nodes[i - 1]].next = nodes[i];
+        planner->nodes[nodes[i]].previous = nodes[i - 1];
+    }
+}
+
+static int note(struct planner *planner, int node, int into, const char *together,
+                strata_error *err)
+{
+    struct planner_fusion *f = &planner->fusions[node];
+    char text[400];
+    if (f->possible)
+        return STRATA_OK; /* another can take it, too */
+    snprintf(text, sizeof text, "%.200s: %s", planner->nodes[into].layer->name, together);
+    free(f->reason);
+    f->possible = true;
+    f->into = into;
+    return (f->reason = duplicate(text, err)) ? STRATA_OK : STRATA_ENOMEM;
+}
+
+int members_note(struct planner *planner, const int *nodes, int n, const char *together,
+                 strata_error *err)
+{
+    int status = STRATA_OK;
+    for (int i = 1; i < n && status == STRATA_OK; i++)
+        status = note(planner, nodes[i], nodes[0], together, err);
+    return status;
+}

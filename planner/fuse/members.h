@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What chains of layers that may become one layer have in common: which nodes may be
+ * members, and what is noted at them.
+ */
+#ifndef PLANNER_FUSE_MEMBERS_H
+#define PLANNER_FUSE_MEMBERS_H
+
+#include "planner/planner.h"
+
+#include <string.h>
+
+static inline bool is_type(const struct network_layer *layer, const char *name)
+{
+    return strcmp(layer->type->full_name, name) == 0;
+}
+
+static inline const struct network_tensor *tensor_of(const struct planner *planner,
+                                                     int tensor)
+{
+    return &planner->network->tensors[tensor];
+}
+
+/* A node that no other group has, and of which the user says nothing. */
+bool members_may_have(const struct planner *planner, int node);
+/* Whether nobody but one node needs what another makes. */
+bool members_are_joined(const struct planner *planner, int node);
+/* Each member points to its neighbours: before the group is added. */
+void members_link(struct planner *planner, const int *nodes, int n);
+/* That all but the first can be taken into its layer: behind. */
+int members_note(struct planner *planner, const int *nodes, int n, const char *together,
+                 strata_error *err);
+
+#endif /* PLANNER_FUSE_MEMBERS_H */
