@@ -502,6 +502,24 @@ enum { STRATA_INVERTED_EXPAND, STRATA_INVERTED_EXPAND_BIAS, STRATA_INVERTED_DEPT
        STRATA_INVERTED_DEPTHWISE_BIAS, STRATA_INVERTED_PROJECT,
        STRATA_INVERTED_PROJECT_BIAS, STRATA_INVERTED_WEIGHTS };
 
+/* Bottleneck: a 1x1 convolution, one with windows of all its channels, and a 1x1 one, each
+ * with a bias and an activation; the last result has a second input added before its
+ * activation. Weights: reduce (reduced x channels), windows (convolved x reduced x kernel),
+ * project (projected x convolved), and a bias behind each. */
+enum { STRATA_BOTTLENECK_REDUCED, STRATA_BOTTLENECK_CONVOLVED,
+       STRATA_BOTTLENECK_PROJECTED, STRATA_BOTTLENECK_STAGES };
+typedef struct strata_bottleneck {
+    strata_convolution windows;            /* their kernel, stride, pads and dilation alone */
+    int64_t reduced, convolved, projected; /* results; 0: of the weights */
+    int32_t activation[STRATA_BOTTLENECK_STAGES]; /* 0: none; 1 + STRATA_RELU ... */
+    int32_t reserved;
+    double alpha[STRATA_BOTTLENECK_STAGES], beta[STRATA_BOTTLENECK_STAGES]; /* of these;
+                                                     +infinity: the kind's own */
+} strata_bottleneck;
+enum { STRATA_BOTTLENECK_REDUCE, STRATA_BOTTLENECK_REDUCE_BIAS, STRATA_BOTTLENECK_WINDOWS,
+       STRATA_BOTTLENECK_WINDOWS_BIAS, STRATA_BOTTLENECK_PROJECT,
+       STRATA_BOTTLENECK_PROJECT_BIAS, STRATA_BOTTLENECK_WEIGHTS };
+
 /* Quantize and Dequantize: weights scale and zero (optional) have one element, or the
  * length of dim `axis`, or that divided by `block` in a tensor of the input's rank. */
 typedef struct strata_quantize {
