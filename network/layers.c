@@ -227,8 +227,10 @@ static void find_made_types(struct loader *l)
     if (has_type(l, "core::Convolution@1") || has_type(l, "core::FullyConnected@1") ||
         has_type(l, "core::MatrixMultiply@1"))
         l->net->perceptron = find_made(l, "core::Perceptron@1");
-    if (has_type(l, "core::Convolution@1"))
+    if (has_type(l, "core::Convolution@1")) {
         l->net->inverted_residual = find_made(l, "core::InvertedResidual@1");
+        l->net->bottleneck = find_made(l, "core::Bottleneck@1");
+    }
     if (has_type(l, "core::Reduce@1"))
         l->net->pooling = find_made(l, "core::Pooling@1");
     if (!has_type(l, "core::Dequantize@1"))

@@ -33,7 +33,8 @@ enum made_kind {
     MADE_QUANTIZED,
     MADE_PROJECTION,
     MADE_PERCEPTRON,
-    MADE_INVERTED_RESIDUAL
+    MADE_INVERTED_RESIDUAL,
+    MADE_BOTTLENECK
 };
 
 /* A layer made of some of the network; its tensors are the network's. */
@@ -54,6 +55,7 @@ struct made_layer {
         strata_projection projection;
         strata_perceptron perceptron;
         strata_inverted_residual inverted_residual;
+        strata_bottleneck bottleneck;
     } params;
     const void *own_params; /* of the network's layer, in their place; or NULL */
     struct network_weight

@@ -2,6 +2,7 @@ PLANNER_SOURCES = \
 	planner/arena.c \
 	planner/arena.h \
 	planner/candidate/candidate.c \
+	planner/candidate/claims.c \
 	planner/candidate/free.c \
 	planner/candidate/home.c \
 	planner/candidate/inside.c \
@@ -44,12 +45,13 @@ PLANNER_SOURCES = \
 	planner/fuse/group.c \
 	planner/fuse/chain.h \
 	planner/fuse/integers.c \
-	planner/fuse/inverted.c planner/fuse/perceptron.c \
+	planner/fuse/perceptron.c \
 	planner/fuse/members.c \
 	planner/fuse/members.h \
 	planner/fuse/project.c \
 	planner/fuse/quantize.c \
 	planner/fuse/reduce.c \
+	planner/fuse/residual.c \
 	planner/fuse/shuffle.c \
 	planner/fuse/slice.c \
 	planner/fuse/weights.c \

@@ -304,8 +304,8 @@ void made_layer_settle(struct made_layer *m);
 int planner_make_quantized(struct planner *planner, strata_error *err);
 /* fuse/project.c: products with what stands around them. Before the Pointwise groups. */
 int planner_make_projections(struct planner *planner, strata_error *err);
-/* fuse/inverted.c: expanded, depthwise and projected channels. Before the Perceptrons. */
-int planner_make_inverted(struct planner *planner, strata_error *err);
+/* fuse/residual.c: 1x1, windows and 1x1 behind each other. Before the Perceptrons. */
+int planner_make_residuals(struct planner *planner, strata_error *err);
 /* fuse/perceptron.c: chains of small products. Behind those above, whose nodes it leaves
  * alone, and before the Pointwise groups. */
 int planner_make_perceptrons(struct planner *planner, strata_error *err);
@@ -351,7 +351,11 @@ void planner_find_homes(const struct planner *planner, struct planner_model *m);
  * noted in it), and whether there may be another like it that is written home. */
 int planner_look_inside(const struct planner *planner, const struct planner_model *m,
                         struct planner_candidate *c, bool *homed, strata_error *err);
-/* candidate/prune.c: once all candidates are there: what of this would save nothing. */
+/* candidate/claims.c: once all candidates are there: blocks of convolutions as one layer
+ * that claim too little. */
+int planner_prune_claims(struct planner *planner, struct planner_model *m,
+                         strata_error *err);
+/* candidate/prune.c: then: what of lying inside others would save nothing. */
 int planner_prune_homes(struct planner *planner, struct planner_model *m,
                         strata_error *err);
 /* Whether a node is a concatenation that its inputs may be made in. */

@@ -11,6 +11,7 @@ needs() {
     core::Compare | core::Concatenation | core::ElementWise | core::MatrixMultiply)
         echo 'inputs = x, x' ;;
     core::Constant) echo 'shape = 2 x 3' ;;
+    core::Bottleneck) printf '%s\n' 'reduced = 4' 'convolved = 5' 'projected = 4' 'kernel = 3x3' ;;
     core::Convolution | core::Deconvolution) printf '%s\n' 'filters = 4' 'kernel = 3x3' ;;
     core::Attention | core::QuantizedAttention) echo 'inputs = x, x1, x2' ;;
     core::Embedding) printf '%s\n' 'rows = 9' 'columns = 5' ;;

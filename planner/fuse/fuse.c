@@ -329,7 +329,7 @@ int planner_make_nodes(struct planner *planner, strata_error *err)
     if (status == STRATA_OK && net->build.fusion)
         status = planner_make_projections(planner, err);
     if (status == STRATA_OK && net->build.fusion)
-        status = planner_make_inverted(planner, err);
+        status = planner_make_residuals(planner, err);
     if (status == STRATA_OK && net->build.fusion)
         status = planner_make_perceptrons(planner, err);
     return status == STRATA_OK && net->build.fusion ? planner_make_groups(planner, err)
@@ -368,8 +368,8 @@ static int note_alone(struct planner *planner, int node, strata_error *err)
     return note(f, true, node, err, "%s", planner->nodes[node].group->how);
 }
 
-/* A layer of a group that begins at node `into`. Of a Perceptron's or an inverted
- * residual's the reason may be that of an epilogue still. */
+/* A layer of a group that begins at node `into`. Of a Perceptron's or a residual block's
+ * the reason may be that of an epilogue still. */
 static int note_member(struct planner *planner, int node, int into,
                        const struct planner_group *group, strata_error *err)
 {
@@ -377,7 +377,8 @@ static int note_member(struct planner *planner, int node, int into,
     f->done = true;
     f->into = into;
     return group->made.kind == MADE_PERCEPTRON ||
-                   group->made.kind == MADE_INVERTED_RESIDUAL
+                   group->made.kind == MADE_INVERTED_RESIDUAL ||
+                   group->made.kind == MADE_BOTTLENECK
                ? note(f, true, into, err, "%s: %s", planner->nodes[into].layer->name,
                       group->how)
                : STRATA_OK;
@@ -403,12 +404,36 @@ static int note_fused(struct planner *planner, strata_error *err)
     return STRATA_OK;
 }
 
-static int note_unused(struct planner_fusion *f, int layer, const char *into,
+/* Why no impl of this device runs a node's groups; NULL: one does, or it has none. */
+static const char *refused_group(const struct planner *planner, int node)
+{
+    const struct planner_model *m = planner->model;
+    const char *why = NULL;
+    for (size_t i = m->first[node]; i < m->first[node + 1]; i++) {
+        const struct planner_candidate *c = &m->candidates[i];
+        if (!planner_group_of(&planner->nodes[node], c->kind))
+            continue;
+        if (!c->reason)
+            return NULL;
+        if (c->impl->impl.device == planner->device.properties.kind)
+            why = c->reason;
+    }
+    return why;
+}
+
+static int note_unused(const struct planner *planner, struct planner_fusion *f, int layer,
                        strata_error *err)
 {
-    return f->into == layer
-               ? note(f, true, layer, err, "running it as it is costs less")
-               : note(f, true, f->into, err, "%s: running it by itself costs less", into);
+    if (f->into == layer)
+        return note(f, true, layer, err, "running it as it is costs less");
+    const struct planner_node *head = &planner->nodes[f->into];
+    const char *why = "running it by itself costs less";
+    bool epilogue = false;
+    for (size_t i = 0; i < head->n_tail; i++)
+        epilogue |= head->tail[i] == layer;
+    if (!epilogue && refused_group(planner, f->into))
+        why = refused_group(planner, f->into);
+    return note(f, true, f->into, err, "%s: %s", head->layer->name, why);
 }
 
 int planner_note_fusions(struct planner *planner, strata_error *err)
@@ -420,7 +445,7 @@ int planner_note_fusions(struct planner *planner, strata_error *err)
         struct planner_fusion *f = &planner->fusions[i];
         const char *layer = layers[i].name;
         if (f->reason && f->possible && !f->done && f->into >= 0 &&
-            note_unused(f, (int)i, layers[f->into].name, err) != STRATA_OK)
+            note_unused(planner, f, (int)i, err) != STRATA_OK)
             return STRATA_ENOMEM;
         if (f->done && f->into < 0)
             log_line(STRATA_LOG_INFO, "erased '%s': %s", layer, f->reason);

@@ -371,6 +371,8 @@ int planner_make_model(struct planner *planner, strata_error *err)
     for (size_t i = 0; i < planner->n_nodes && status == STRATA_OK; i++)
         status = planner_find_candidates(planner, m, (int)i, err);
     if (status == STRATA_OK)
+        status = planner_prune_claims(planner, m, err);
+    if (status == STRATA_OK)
         status = planner_prune_homes(planner, m, err);
     if (status == STRATA_OK) {
         label_plain(m, planner);

@@ -7,6 +7,7 @@ CRITERION_TESTS += \
 	tests/planner/explain_network \
 	tests/planner/fuse \
 	tests/planner/fuse_groups \
+	tests/planner/fusion/bottleneck \
 	tests/planner/fusion/inverted \
 	tests/planner/fuse_perceptron \
 	tests/planner/fuse_project \
@@ -39,8 +40,12 @@ tests_planner_fuse_SOURCES = tests/planner/fuse.c tests/planner/fusing.h \
 	tests/planner/planning.h tests/engine/engine_session.h
 tests_planner_fuse_groups_SOURCES = tests/planner/fuse_groups.c tests/planner/fusing.h \
 	tests/planner/planning.h tests/engine/engine_session.h
+tests_planner_fusion_bottleneck_SOURCES = tests/planner/fusion/bottleneck.c \
+	tests/planner/fusion/chains.h tests/planner/fusing.h tests/planner/planning.h \
+	tests/engine/engine_session.h
 tests_planner_fusion_inverted_SOURCES = tests/planner/fusion/inverted.c \
-	tests/planner/fusing.h tests/planner/planning.h tests/engine/engine_session.h
+	tests/planner/fusion/chains.h tests/planner/fusing.h tests/planner/planning.h \
+	tests/engine/engine_session.h
 tests_planner_fuse_perceptron_SOURCES = tests/planner/fuse_perceptron.c \
 	tests/planner/fusing.h tests/planner/planning.h tests/engine/engine_session.h
 tests_planner_fuse_project_SOURCES = tests/planner/fuse_project.c tests/planner/fusing.h \

@@ -3,29 +3,18 @@
  * Inverted residuals as one layer: which chains are one and how far, and that their
  * values are those without, whichever of the ways is planned.
  */
-#include "tests/planner/fusing.h"
+#include "tests/planner/fusion/chains.h"
 
 TestSuite(fuse_inverted, .init = scratch_make, .fini = scratch_remove, .timeout = 300);
 
-#define HEAD(out)                                                                        \
-    "[network]\nformat = 1\noutputs = " out "\n[weights w]\nrandom = 3\n"                \
-    "[input image]\nshape = 2 x 12 x 9 x 7\n"                                            \
-    "[layer x]\ntype = Activation\nkind = tanh\n"
-#define CONVOLUTION(name, n, size, more)                                                 \
-    "[layer " name "]\ntype = Convolution\nfilters = " #n "\nkernel = " #size            \
-    "\nweight = w\nbias = w\n" more
+#define HEAD CHAIN_HEAD
 #define EXPAND CONVOLUTION("expand", 40, 1x1, "") ACT("expand6", "relu6")
 #define DEPTHWISE CONVOLUTION("depthwise", 40, 3x3, "groups = 40\npad = 1\n")
 #define PROJECT CONVOLUTION("project", 12, 1x1, "")
 #define SUM "[layer sum]\ntype = ElementWise\nop = sum\ninputs = project, x\n"
-#define ACT(name, f) "[layer " name "]\ntype = Activation\nkind = " f "\n"
 #define BLOCK EXPAND DEPTHWISE ACT("depthwise6", "relu6") PROJECT
 
-/* layer: where the group begins; members: of it, and of the longer one. */
-static const struct {
-    const char *name, *ini, *layer;
-    int members, longer;
-} chains[] = {
+static const struct chain_case chains[] = {
     {"a block", HEAD("project") BLOCK, "expand", 5, 0},
     {"a block and its sum", HEAD("sum") BLOCK SUM, "expand", 5, 6},
     {"what is added on the left",
@@ -84,40 +73,14 @@ static const struct {
      0},
 };
 
-static const struct planner_node *node_of(const struct planning *s, const char *layer)
-{
-    size_t l = 0;
-    while (strcmp(s->network->layers[l].name, layer) != 0)
-        l++;
-    return &s->planner->nodes[l];
-}
-
-static int members_of(const struct planning *s, const struct planner_group *g)
-{
-    return g && g->node.layer->type == s->network->inverted_residual ? g->members : 0;
-}
-
 Test(fuse_inverted, blocks_are_one_layer)
 {
-    for (size_t i = 0; i < ARRAY_LENGTH(chains); i++) {
-        struct planning s;
-        cr_assert_eq(plan(&s, chains[i].ini, NULL, 0), STRATA_OK, "%s: %s",
-                     chains[i].name, s.err.message);
-        const struct planner_node *n = node_of(&s, chains[i].layer);
-        cr_expect_eq(members_of(&s, n->group), chains[i].members, "%s: %d",
-                     chains[i].name, members_of(&s, n->group));
-        cr_expect_eq(members_of(&s, n->longer), chains[i].longer, "%s: %d",
-                     chains[i].name, members_of(&s, n->longer));
-        planning_close(&s);
-    }
+    for (size_t i = 0; i < ARRAY_LENGTH(chains); i++)
+        expect_chain(&chains[i], "core::InvertedResidual@1");
 }
 
 Test(fuse_inverted, values_are_those_without_fusion)
 {
-    for (size_t i = 0; i < ARRAY_LENGTH(chains); i++) {
-        if (chains[i].members == 0)
-            continue;
-        expect_same_values(chains[i].name, chains[i].ini, FP32, FP16, 1e-2);
-        expect_same_values(chains[i].name, chains[i].ini, FP32, FP32, 1e-5);
-    }
+    for (size_t i = 0; i < ARRAY_LENGTH(chains); i++)
+        expect_chain_values(&chains[i]);
 }

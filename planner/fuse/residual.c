@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inverted residuals as one layer: a 1x1 Convolution that expands the channels, a
- * depthwise one, a 1x1 one that projects them, each with an Activation or none, and a sum
- * with what was there before. Either product may be missing: a first block expands
- * nothing, and where squeeze-and-excite stands before the projection, only what is before
- * it is one.
+ * Residual blocks as one layer: three Convolutions, 1x1, of windows, and 1x1, each with
+ * an Activation or none, and a sum with what was there before.
+ *
+ *   InvertedResidual  its windows are depthwise. Either product may be missing: a first
+ *                     block expands nothing, and where squeeze-and-excite stands before
+ *                     the projection, only what is before it is one.
+ *   Bottleneck        its windows are of all channels; both products are there.
  *
  * Each chain is a group at its first layer, and a longer one with the sum. Prices decide
  * whether either runs.
@@ -20,18 +22,34 @@ enum {
     BIAS = 1
 };
 
-static const char together[] = "all in one InvertedResidual";
+/* Of the layer that is made. Weight 2*stage is one's factors, the next its bias. */
+enum { FIRST, WINDOWS, LAST, STAGES };
 
 /* A chain that begins at a node. */
 struct chain {
+    const struct kind *kind;
     int nodes[MOST_MEMBERS];
     int n;
     int ended; /* of them with the sum; 0: there is none */
     int whole; /* without it */
     int x, addend;
-    bool expands, projects;
-    struct made_layer made; /* with the sum */
-    int32_t before;         /* the activation of what is projected, without the sum */
+    bool present[STAGES];
+    int64_t results[STAGES];
+    strata_convolution windows;
+    int32_t activation[STAGES]; /* 0: none; 1 + STRATA_RELU ... */
+    double alpha[STAGES], beta[STAGES];
+    int32_t before;         /* that of what is projected, without the sum */
+    struct made_layer made; /* its weights */
+};
+
+/* What chains may become. */
+struct kind {
+    enum made_kind made;
+    const char *together;
+    bool complete; /* all stages must be there */
+    const struct registry_layer *(*type_of)(const strata_network *net);
+    bool (*has_windows)(const struct planner *planner, int node);
+    void (*set)(struct made_layer *m, const struct chain *c);
 };
 
 /* ---- what can be part of one ----------------------------------------------------- */
@@ -77,6 +95,17 @@ static bool is_depthwise(const struct planner *planner, int node)
            p->groups == tensor_of(planner, l->outputs[0])->dims[1];
 }
 
+/* Of all channels, and more than a product of each pixel. */
+static bool is_dense(const struct planner *planner, int node)
+{
+    if (!is_convolution(planner, node))
+        return false;
+    const struct network_layer *l = planner->nodes[node].layer;
+    const struct network_weight *w = &l->weights[WEIGHT];
+    return ((const strata_convolution *)l->params)->groups == 1 &&
+           network_elements(w->dims + 2, w->rank - 2) > 1;
+}
+
 /* Whether a node adds to the last of a chain what is there before the first. */
 static bool is_sum(const struct planner *planner, const struct chain *c, int node,
                    int *addend)
@@ -108,12 +137,15 @@ static int next_of(const struct planner *planner, const struct chain *c,
 }
 
 static void add_weights(struct chain *c, const struct planner *planner, int node,
-                        int weight, int rank)
+                        int stage)
 {
     const struct network_layer *l = planner->nodes[node].layer;
-    c->made.weights[weight] = l->weights[WEIGHT];
-    c->made.weights[weight].rank = rank; /* a window of one pixel has no more */
-    c->made.weights[weight + 1] = l->weights[BIAS];
+    struct network_weight *to = &c->made.weights[2 * stage];
+    to[WEIGHT] = l->weights[WEIGHT];
+    to[WEIGHT].rank = stage == WINDOWS ? 4 : 2; /* a window of one pixel has no more */
+    to[BIAS] = l->weights[BIAS];
+    c->present[stage] = true;
+    c->results[stage] = l->weights[WEIGHT].dims[0];
     c->nodes[c->n++] = node;
 }
 
@@ -128,78 +160,120 @@ static void add_activation(struct chain *c, const struct planner *planner,
     if (!is_type(l, "core::Activation@1") || l->n_inputs != 1)
         return;
     const strata_activation *a = l->params;
-    strata_inverted_residual *p = &c->made.params.inverted_residual;
-    p->activation[stage] = 1 + a->kind;
-    p->alpha[stage] = a->alpha;
-    p->beta[stage] = a->beta;
+    c->activation[stage] = 1 + a->kind;
+    c->alpha[stage] = a->alpha;
+    c->beta[stage] = a->beta;
     c->nodes[c->n++] = next;
 }
 
-static bool add_expand(struct chain *c, const struct planner *planner, const int *reader,
-                       int node)
+static bool add_first(struct chain *c, const struct planner *planner, const int *reader,
+                      int node)
 {
     if (!is_point(planner, node))
         return false;
-    const struct network_layer *l = planner->nodes[node].layer;
-    c->made.params.inverted_residual.expanded = l->weights[WEIGHT].dims[0];
-    c->expands = true;
-    add_weights(c, planner, node, STRATA_INVERTED_EXPAND, 2);
-    add_activation(c, planner, reader, STRATA_INVERTED_EXPANDED);
+    add_weights(c, planner, node, FIRST);
+    add_activation(c, planner, reader, FIRST);
     return true;
 }
 
-static void add_depthwise(struct chain *c, const struct planner *planner,
-                          const int *reader, int node)
+static void add_windows(struct chain *c, const struct planner *planner, const int *reader,
+                        int node)
 {
     const strata_convolution *p = planner->nodes[node].layer->params;
-    strata_convolution *to = &c->made.params.inverted_residual.depthwise;
-    *to = *p;
-    to->filters = to->groups = 0; /* its windows alone */
-    add_weights(c, planner, node, STRATA_INVERTED_DEPTHWISE, 4);
-    add_activation(c, planner, reader, STRATA_INVERTED_CONVOLVED);
+    c->windows = *p;
+    c->windows.filters = c->windows.groups = 0; /* its windows alone */
+    add_weights(c, planner, node, WINDOWS);
+    add_activation(c, planner, reader, WINDOWS);
 }
 
 /* And what follows: an activation, or a sum and then an activation. */
-static void add_project(struct chain *c, const struct planner *planner, const int *reader)
+static void add_last(struct chain *c, const struct planner *planner, const int *reader)
 {
     const int node = next_of(planner, c, reader);
     if (node < 0 || !is_point(planner, node))
         return;
-    c->made.params.inverted_residual.projected =
-        planner->nodes[node].layer->weights[WEIGHT].dims[0];
-    c->projects = true;
-    add_weights(c, planner, node, STRATA_INVERTED_PROJECT, 2);
+    add_weights(c, planner, node, LAST);
     const int sum = next_of(planner, c, reader);
     if (sum >= 0 && is_sum(planner, c, sum, &c->addend)) {
         c->whole = c->n;
         c->nodes[c->n++] = sum;
-        add_activation(c, planner, reader, STRATA_INVERTED_PROJECTED);
+        add_activation(c, planner, reader, LAST);
         c->ended = c->n;
         return;
     }
-    add_activation(c, planner, reader, STRATA_INVERTED_PROJECTED);
-    c->before = c->made.params.inverted_residual.activation[STRATA_INVERTED_PROJECTED];
+    add_activation(c, planner, reader, LAST);
+    c->before = c->activation[LAST];
 }
 
-/* False: nothing begins there, or it is one layer. */
-static bool find_chain(struct chain *c, const struct planner *planner, const int *reader,
-                       int node)
+/* False: nothing of the kind begins there, or it is one layer. */
+static bool find_chain(struct chain *c, const struct kind *kind,
+                       const struct planner *planner, const int *reader, int node)
 {
-    *c = (struct chain){.x = planner->nodes[node].layer->inputs[0]};
-    strata_inverted_residual *p = &c->made.params.inverted_residual;
-    for (int i = 0; i < STRATA_INVERTED_STAGES; i++)
-        p->alpha[i] = p->beta[i] = STRATA_KIND_DEFAULT;
-    const int depthwise =
-        add_expand(c, planner, reader, node) ? next_of(planner, c, reader) : node;
-    if (depthwise < 0 || !is_depthwise(planner, depthwise))
+    *c = (struct chain){.kind = kind, .x = planner->nodes[node].layer->inputs[0]};
+    for (int i = 0; i < STAGES; i++)
+        c->alpha[i] = c->beta[i] = STRATA_KIND_DEFAULT;
+    const int windows =
+        add_first(c, planner, reader, node) ? next_of(planner, c, reader) : node;
+    if (windows < 0 || !kind->has_windows(planner, windows))
         return false;
-    add_depthwise(c, planner, reader, depthwise);
+    add_windows(c, planner, reader, windows);
     c->whole = c->n;
-    add_project(c, planner, reader);
+    add_last(c, planner, reader);
     if (!c->ended)
         c->whole = c->n;
-    return c->expands || c->projects;
+    return kind->complete ? c->present[FIRST] && c->present[LAST]
+                          : c->present[FIRST] || c->present[LAST];
 }
+
+/* ---- kinds ----------------------------------------------------------------------- */
+
+static const struct registry_layer *inverted_residual(const strata_network *net)
+{
+    return net->inverted_residual;
+}
+
+static const struct registry_layer *bottleneck(const strata_network *net)
+{
+    return net->bottleneck;
+}
+
+#define SET_STAGES(p, c)                                                                 \
+    (memcpy((p)->activation, (c)->activation, sizeof(p)->activation),                    \
+     memcpy((p)->alpha, (c)->alpha, sizeof(p)->alpha),                                   \
+     memcpy((p)->beta, (c)->beta, sizeof(p)->beta))
+
+static void set_inverted(struct made_layer *m, const struct chain *c)
+{
+    strata_inverted_residual *p = &m->params.inverted_residual;
+    p->depthwise = c->windows;
+    p->expanded = c->results[FIRST];
+    p->projected = c->results[LAST];
+    SET_STAGES(p, c);
+}
+
+static void set_bottleneck(struct made_layer *m, const struct chain *c)
+{
+    strata_bottleneck *p = &m->params.bottleneck;
+    p->windows = c->windows;
+    p->reduced = c->results[FIRST];
+    p->convolved = c->results[WINDOWS];
+    p->projected = c->results[LAST];
+    SET_STAGES(p, c);
+}
+
+static const struct kind kinds[] = {
+    {.made = MADE_INVERTED_RESIDUAL,
+     .together = "all in one InvertedResidual",
+     .type_of = inverted_residual,
+     .has_windows = is_depthwise,
+     .set = set_inverted},
+    {.made = MADE_BOTTLENECK,
+     .together = "all in one Bottleneck",
+     .complete = true,
+     .type_of = bottleneck,
+     .has_windows = is_dense,
+     .set = set_bottleneck},
+};
 
 /* ---- groups ---------------------------------------------------------------------- */
 
@@ -208,24 +282,27 @@ static struct made_layer make(const struct chain *c, const struct planner *plann
 {
     const struct network_layer *first = planner->nodes[c->nodes[0]].layer;
     const int members = sum ? c->ended : c->whole;
+    struct chain some = *c;
     struct made_layer m = c->made;
     m.layer = (struct network_layer){.name = first->name,
-                                     .type = planner->network->inverted_residual,
+                                     .type = c->kind->type_of(planner->network),
                                      .place = first->place,
                                      .n_inputs = 1 + sum,
                                      .n_outputs = 1};
-    m.kind = MADE_INVERTED_RESIDUAL;
+    m.kind = c->kind->made;
     m.inputs[0] = c->x;
     m.inputs[1] = sum ? c->addend : 0;
     m.output = planner->nodes[c->nodes[members - 1]].layer->outputs[0];
     if (!sum)
-        m.params.inverted_residual.activation[STRATA_INVERTED_PROJECTED] = c->before;
+        some.activation[LAST] = c->before;
+    c->kind->set(&m, &some);
     return m;
 }
 
 static int add_groups(struct planner *planner, const struct chain *c, strata_error *err)
 {
     const int first = c->nodes[0], members = c->ended ? c->ended : c->whole;
+    const char *together = c->kind->together;
     const struct made_layer whole = make(c, planner, false);
     members_link(planner, c->nodes, members);
     int status = planner_add_group(planner, first, &whole, c->whole, together, err);
@@ -237,20 +314,28 @@ static int add_groups(struct planner *planner, const struct chain *c, strata_err
                                : status;
 }
 
-int planner_make_inverted(struct planner *planner, strata_error *err)
+static int add_blocks(struct planner *planner, const struct kind *kind, const int *reader,
+                      strata_error *err)
 {
-    const strata_network *net = planner->network;
     int status = STRATA_OK;
-    if (!planner_has_impl(planner, net->inverted_residual))
-        return STRATA_OK;
-    int *reader = planner_find_readers(planner, "the inverted residuals", err);
-    if (!reader)
-        return STRATA_ENOMEM;
     for (size_t i = 0; i < planner->n_nodes && status == STRATA_OK; i++) {
         struct chain c;
-        if (is_convolution(planner, (int)i) && find_chain(&c, planner, reader, (int)i))
+        if (is_convolution(planner, (int)i) &&
+            find_chain(&c, kind, planner, reader, (int)i))
             status = add_groups(planner, &c, err);
     }
+    return status;
+}
+
+int planner_make_residuals(struct planner *planner, strata_error *err)
+{
+    int status = STRATA_OK;
+    int *reader = planner_find_readers(planner, "the residual blocks", err);
+    if (!reader)
+        return STRATA_ENOMEM;
+    for (size_t k = 0; k < ARRAY_LENGTH(kinds) && status == STRATA_OK; k++)
+        if (planner_has_impl(planner, kinds[k].type_of(planner->network)))
+            status = add_blocks(planner, &kinds[k], reader, err);
     free(reader);
     return status;
 }

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Bottleneck: channels are reduced (1x1), convolved together, and projected (1x1), each
+ * with its bias and activation. A plan makes it of the layers that are such a block, and
+ * what is between need not be written.
+ */
+#include "plugins/bottleneck/shape.h"
+#include "plugins/common/stages/reference.h"
+#include "plugins/common/stages/run.h"
+
+static int stages_of(const strata_node *n, struct stages *s)
+{
+    const strata_bottleneck *p = n->params;
+    struct bottleneck_shape shape = {0};
+    const int status = bottleneck_resolve(n, &shape);
+    if (status != STRATA_OK)
+        return status;
+    *s = (struct stages){.channels = shape.channels,
+                         .before = shape.reduced,
+                         .behind = shape.convolved,
+                         .results = shape.results,
+                         .groups = 1,
+                         .first = true,
+                         .last = true,
+                         .w = shape.w};
+    stages_activate(s, p->activation, p->alpha, p->beta);
+    return STRATA_OK;
+}
+
+/* ---- tables ---------------------------------------------------------------------- */
+
+#define RESULTS(field, of)                                                               \
+    {                                                                                    \
+        .name = #field, .type = STRATA_I64,                                              \
+        .offset = offsetof(strata_bottleneck, field), .max = INT32_MAX,                  \
+        .doc = "results of " of "; 0: from its weight"                                   \
+    }
+
+static const strata_attr attrs[] = {
+    RESULTS(reduced, "the first product"),
+    RESULTS(convolved, "the windows"),
+    RESULTS(projected, "the second product"),
+    WINDOW_ATTRS(strata_convolution, /* which is the first member */
+                 "window size, one value or one per spatial dim; empty: from the weight",
+                 "zeros around what is reduced"),
+    STAGE_ATTRS(strata_bottleneck, STRATA_BOTTLENECK_REDUCED, "reduced"),
+    STAGE_ATTRS(strata_bottleneck, STRATA_BOTTLENECK_CONVOLVED, "convolved"),
+    STAGE_ATTRS(strata_bottleneck, STRATA_BOTTLENECK_PROJECTED, "projected"),
+};
+
+static const strata_weight weights[] = {
+    {.name = "reduce", .flags = STRATA_REQUIRED, .rank = 2, .doc = "reduced x channels"},
+    {.name = "reduce_bias", .rank = 1, .doc = "reduced"},
+    {.name = "windows",
+     .flags = STRATA_REQUIRED,
+     .rank = 4,
+     .doc = "convolved x reduced x kernel"},
+    {.name = "windows_bias", .rank = 1, .doc = "convolved"},
+    {.name = "project",
+     .flags = STRATA_REQUIRED,
+     .rank = 2,
+     .doc = "projected x convolved"},
+    {.name = "project_bias", .rank = 1, .doc = "projected"},
+};
+
+static const strata_layer bottleneck = {
+    .struct_size = sizeof(strata_layer),
+    .version = 1,
+    .name = "Bottleneck",
+    .doc = "Channels reduced, convolved together and projected, in one pass.",
+    .min_in = 1,
+    .max_in = 2,
+    .n_out = 1,
+    .params_size = sizeof(strata_bottleneck),
+    .attrs = STRATA_ARRAY(attrs),
+    .weights = STRATA_ARRAY(weights),
+    .impls = STRATA_ARRAY(stages_impls),
+    .shape = stages_output,
+    .weight_shape = stages_weight_shape,
+    .flops = stages_flops,
+    .extension = stages_extension,
+};
+
+static const strata_layer *const layers[] = {&bottleneck};
+STRATA_MODULE("core", "1.0.0", "Bottleneck", layers)

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Layers of three convolutions behind each other: 1x1, windows, 1x1, each with a bias and
+ * an activation, and a second input added before the last one. InvertedResidual and
+ * Bottleneck are such; what is between need not be written. Here: attributes, shapes and
+ * operations.
+ *
+ * A layer says what its stages are: it defines stages_of and is otherwise the functions
+ * of these headers. Weight 2*stage is a stage's factors, the one behind it its bias.
+ */
+#ifndef PLUGINS_COMMON_STAGES_STAGES_H
+#define PLUGINS_COMMON_STAGES_STAGES_H
+
+#include <stdbool.h>
+
+#include "plugins/common/image.h"
+#include "plugins/common/window.h"
+
+enum { STAGE_FIRST, STAGE_WINDOWS, STAGE_LAST, STAGES };
+
+struct stages {
+    int64_t channels, before, behind, results; /* of x, to and from the windows, of y */
+    int64_t groups;                            /* of the windows */
+    bool first, last;                          /* whether these products are there */
+    struct window w;
+    strata_activation f[STAGES]; /* kind -1: none */
+};
+
+/* The layer's own: resolved from its attributes, its input and its weights. */
+static int stages_of(const strata_node *n, struct stages *s);
+
+/* Of params: 0 is none, 1 + STRATA_RELU ... */
+static inline void stages_activate(struct stages *s, const int32_t activation[STAGES],
+                                   const double alpha[STAGES], const double beta[STAGES])
+{
+    for (int i = 0; i < STAGES; i++)
+        s->f[i] = (strata_activation){activation[i] - 1, 0, alpha[i], beta[i]};
+}
+
+/* Rows of attributes, as the layer's params struct has them: a stage's function. */
+#define STAGE_ATTRS(params, stage, of)                                                   \
+    {.name = of "_activation",                                                           \
+     .type = STRATA_ENUM,                                                                \
+     .offset = offsetof(params, activation[stage]),                                      \
+     .choices = "none|relu|leaky_relu|relu6|clip|sigmoid|tanh|elu|selu|softplus|"        \
+                "softsign|gelu|silu|hard_sigmoid|hard_swish|mish|gelu_tanh|swish|"       \
+                "celu|thresholded_relu|shrink|scaled_tanh",                              \
+     .doc = "function of what is " of ", as in Activation"},                             \
+        {.name = of "_alpha",                                                            \
+         .type = STRATA_F64,                                                             \
+         .offset = offsetof(params, alpha[stage]),                                       \
+         .def = STRATA_KIND_DEFAULT,                                                     \
+         .doc = "as in Activation; inf: the kind's own"},                                \
+    {                                                                                    \
+        .name = of "_beta", .type = STRATA_F64, .offset = offsetof(params, beta[stage]), \
+        .def = STRATA_KIND_DEFAULT, .doc = "as in Activation; inf: the kind's own"       \
+    }
+
+/* ---- shapes ---------------------------------------------------------------------- */
+
+static void stages_expect(strata_tensor *expected, int stage, int64_t results,
+                          int64_t depth)
+{
+    strata_tensor *w = &expected[2 * stage], *bias = &expected[2 * stage + 1];
+    w->rank = 2;
+    w->dims[0] = bias->dims[0] = results;
+    w->dims[1] = depth;
+    bias->rank = 1;
+}
+
+static int stages_weight_shape(const strata_node *n, strata_tensor *expected)
+{
+    struct stages s;
+    const int status = stages_of(n, &s);
+    if (status != STRATA_OK)
+        return status;
+    strata_tensor *w = &expected[2 * STAGE_WINDOWS];
+    if (s.first)
+        stages_expect(expected, STAGE_FIRST, s.before, s.channels);
+    stages_expect(expected, STAGE_WINDOWS, s.behind, s.before / s.groups);
+    w->rank = 4;
+    w->dims[2] = s.w.kernel[1];
+    w->dims[3] = s.w.kernel[2];
+    if (s.last)
+        stages_expect(expected, STAGE_LAST, s.results, s.behind);
+    return STRATA_OK;
+}
+
+static int stages_output(const strata_node *n)
+{
+    struct stages s;
+    const int status = stages_of(n, &s);
+    if (status != STRATA_OK)
+        return status;
+    strata_tensor *y = &n->out[0];
+    y->rank = 4;
+    y->dims[0] = n->in[0].dims[0];
+    y->dims[1] = s.results;
+    y->dims[2] = s.w.out[1];
+    y->dims[3] = s.w.out[2];
+    for (int d = 0; d < 4 && n->n_in > 1; d++)
+        if (n->in[1].rank != 4 || n->in[1].dims[d] != y->dims[d])
+            return STRATA_FAIL(n, STRATA_EINVAL,
+                               "the second input is added to the results, of "
+                               "%lld x %lld x %lld x %lld, and has another shape",
+                               (long long)y->dims[0], (long long)y->dims[1],
+                               (long long)y->dims[2], (long long)y->dims[3]);
+    return STRATA_OK;
+}
+
+static double stages_flops(const strata_node *n)
+{
+    struct stages s;
+    if (stages_of(n, &s) != STRATA_OK)
+        return 0;
+    const double in = (double)window_in_count(&s.w), out = (double)window_out_count(&s.w);
+    const double before = (double)s.before, behind = (double)s.behind;
+    const double taps = (double)window_kernel_count(&s.w) * before / (double)s.groups;
+    return 2 * (double)n->in[0].dims[0] *
+           ((s.first ? in * before * (double)s.channels : 0) + out * behind * taps +
+            (s.last ? out * behind * (double)s.results : 0));
+}
+
+#endif /* PLUGINS_COMMON_STAGES_STAGES_H */

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Bottlenecks as one layer: which chains are one and how far; that prices decide, and
+ * that values are those without, whichever of the ways is planned; and that none is timed
+ * where only a plain loop runs it.
+ */
+#include "core/handle.h"
+#include "planner/cost/cost.h"
+#include "tests/planner/fusion/chains.h"
+
+#define BOTTLENECK "core::Bottleneck@1"
+
+TestSuite(fuse_bottleneck, .init = scratch_make, .fini = scratch_remove, .timeout = 300);
+
+#define HEAD CHAIN_HEAD
+#define REDUCE CONVOLUTION("reduce", 8, 1x1, "") ACT("reduce.relu", "relu")
+#define WINDOWS CONVOLUTION("windows", 6, 3x3, "pad = 1\n") ACT("windows.relu", "relu")
+#define PROJECT CONVOLUTION("project", 12, 1x1, "")
+#define SUM(of) "[layer sum]\ntype = ElementWise\nop = sum\ninputs = " of "\n"
+#define ABS(name, of) "[layer " name "]\ntype = Unary\nop = abs\ninputs = " of "\n"
+#define BLOCK REDUCE WINDOWS PROJECT
+#define RESIDUAL HEAD("relu") BLOCK SUM("project, x") ACT("relu", "relu")
+
+static const struct chain_case chains[] = {
+    {"a block", HEAD("project") BLOCK, "reduce", 5, 0},
+    {"a block and its sum", HEAD("sum") BLOCK SUM("project, x"), "reduce", 5, 6},
+    {"what is added on the left", HEAD("sum") BLOCK SUM("x, project"), "reduce", 5, 6},
+    {"an activation behind the sum", RESIDUAL, "reduce", 5, 7},
+    {"an activation behind all", HEAD("relu") BLOCK ACT("relu", "relu"), "reduce", 6, 0},
+    {"a sum and something else", HEAD("abs") BLOCK SUM("project, x") ABS("abs", "sum"),
+     "reduce", 5, 6},
+    {"what is added is not what is read",
+     HEAD("sum") ABS("other", "x") CONVOLUTION("reduce", 8, 1x1, "inputs = x\n")
+         WINDOWS PROJECT SUM("project, other"),
+     "reduce", 4, 5},
+    {"what is added comes later", HEAD("sum") BLOCK ABS("late", "x") SUM("project, late"),
+     "reduce", 5, 0},
+    {"what is added has another shape",
+     HEAD("sum") "[layer mean]\ntype = Pooling\nkind = average\nglobal = "
+                 "yes\n" CONVOLUTION("reduce", 8, 1x1, "inputs = x\n")
+                     WINDOWS PROJECT SUM("project, mean"),
+     "reduce", 4, 0},
+    {"it is added to itself", HEAD("sum") BLOCK SUM("project, project"), "reduce", 5, 0},
+    {"a product",
+     HEAD("y") BLOCK "[layer y]\ntype = ElementWise\nop = product\n"
+                     "inputs = project, x\n",
+     "reduce", 5, 0},
+    {"no activations",
+     HEAD("project") CONVOLUTION("reduce", 8, 1x1, "") CONVOLUTION("windows", 6, 3x3, "")
+         PROJECT,
+     "reduce", 3, 0},
+    {"other activations",
+     HEAD("out") CONVOLUTION("reduce", 8, 1x1, "") ACT("a", "silu")
+         CONVOLUTION("windows", 6, 3x3, "") ACT("b", "tanh") PROJECT ACT("out", "elu"),
+     "reduce", 6, 0},
+    {"a stride",
+     HEAD("project") REDUCE CONVOLUTION("windows", 6, 3x3, "pad = 1\nstride = 2\n")
+         PROJECT,
+     "reduce", 4, 0},
+    {"a window of 5, dilated",
+     HEAD("project") REDUCE CONVOLUTION("windows", 6, 5x5,
+                                        "pad_mode = same_upper\ndilation = 2\n") PROJECT,
+     "reduce", 4, 0},
+    {"a window of 1x3",
+     HEAD("project") REDUCE CONVOLUTION("windows", 6, 1x3, "pad = 0, 1\n") PROJECT,
+     "reduce", 4, 0},
+    {"one channel",
+     HEAD("project") CONVOLUTION("reduce", 1, 1x1, "")
+         CONVOLUTION("windows", 1, 3x3, "pad = 1\n") CONVOLUTION("project", 1, 1x1, ""),
+     "reduce", 3, 0},
+    {"a block without bias",
+     HEAD("project") "[layer reduce]\ntype = Convolution\nfilters = 8\nkernel = 1x1\n"
+                     "weight = w\n" WINDOWS PROJECT,
+     "reduce", 4, 0},
+    {"what is reduced is read twice", HEAD("project, y") BLOCK ABS("y", "reduce.relu"),
+     "reduce", 0, 0},
+    {"what the windows make is read twice",
+     HEAD("project, y") BLOCK ABS("y", "windows.relu"), "reduce", 0, 0},
+    {"what is projected is read twice",
+     HEAD("sum, y") BLOCK SUM("project, x") ABS("y", "project"), "reduce", 5, 0},
+    {"an output between", HEAD("project, windows") BLOCK, "reduce", 0, 0},
+    {"an output before the sum", HEAD("sum, project") BLOCK SUM("project, x"), "reduce",
+     5, 0},
+    {"windows in groups",
+     HEAD("project") REDUCE CONVOLUTION("windows", 6, 3x3, "groups = 2\n") PROJECT,
+     "reduce", 0, 0},
+    {"depthwise windows",
+     HEAD("project") REDUCE CONVOLUTION("windows", 8, 3x3, "groups = 8\n") PROJECT,
+     "reduce", 0, 0},
+    {"windows of a pixel",
+     HEAD("project") REDUCE CONVOLUTION("windows", 6, 1x1, "") PROJECT, "reduce", 0, 0},
+    {"windows that reduce",
+     HEAD("project") CONVOLUTION("reduce", 8, 3x3, "") WINDOWS PROJECT, "reduce", 0, 0},
+    {"strides that reduce",
+     HEAD("project") CONVOLUTION("reduce", 8, 1x1, "stride = 2\n") WINDOWS PROJECT,
+     "reduce", 0, 0},
+    {"windows that project",
+     HEAD("project") REDUCE WINDOWS CONVOLUTION("project", 12, 3x3, ""), "reduce", 0, 0},
+    {"nothing is reduced", HEAD("project") WINDOWS PROJECT, "windows", 0, 0},
+    {"nothing is projected", HEAD("windows.relu") REDUCE WINDOWS, "reduce", 0, 0},
+    {"an impl that is asked for",
+     HEAD("project") REDUCE CONVOLUTION("windows", 6, 3x3, "impl = c\n") PROJECT,
+     "reduce", 0, 0},
+    {"a format that is asked for",
+     HEAD("project") CONVOLUTION("reduce", 8, 1x1, "format = fp32:nchw\n")
+         WINDOWS PROJECT,
+     "reduce", 0, 0},
+    {"no fusion", HEAD("project") BLOCK "[build]\nfusion = no\n", "reduce", 0, 0},
+};
+
+Test(fuse_bottleneck, blocks_are_one_layer)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(chains); i++)
+        expect_chain(&chains[i], BOTTLENECK);
+}
+
+Test(fuse_bottleneck, values_are_those_without_fusion)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(chains); i++)
+        expect_chain_values(&chains[i]);
+}
+
+/* ---- prices ----------------------------------------------------------------------- */
+
+/* A device on which blocks take one time and all else another. */
+struct prices {
+    struct cost_source source;
+    int64_t block, other; /* ns */
+    size_t blocks;        /* that were asked for */
+};
+
+static bool is_block(const struct planner *planner, const struct cost_query *q)
+{
+    return q->candidate &&
+           strcmp(planner_run_node(planner, q->candidate)->layer->type->full_name,
+                  BOTTLENECK) == 0;
+}
+
+static int price(struct cost_source *source, const struct planner *planner,
+                 const struct cost_query *const *queries, const int64_t *best, size_t n,
+                 struct cost *out, strata_error *err)
+{
+    struct prices *p = (struct prices *)source;
+    (void)best;
+    (void)err;
+    for (size_t i = 0; i < n; i++) {
+        const bool block = is_block(planner, queries[i]);
+        out[i] = (struct cost){.ns = block ? p->block : p->other, .runs = 3};
+        p->blocks += block;
+    }
+    return STRATA_OK;
+}
+
+/* What is planned at those prices for the host that runs the tests. */
+static struct prices plan_at(struct planning *s, const char *ini, int64_t block,
+                             int64_t other)
+{
+    static const char *const set[] = {"build.costs=measure"};
+    struct prices p = {{.name = "prices", .measure = price}, block, other, 0};
+    strata_handle *handle;
+    cr_assert_eq(planning_load(s, spill_text("net.ini", ini), NULL, set, 1), STRATA_OK,
+                 "%s", s->err.message);
+    cr_assert_eq(strata_create(&handle, "host", NULL), STRATA_OK);
+    s->device = (struct planner_device){handle->properties, handle->math};
+    cr_assert_eq(planning_make(s, &p.source), STRATA_OK, "%s", s->err.message);
+    strata_destroy(handle);
+    return p;
+}
+
+static enum candidate_kind chosen_for(const struct planning *s, const char *layer)
+{
+    return planner_chosen(s->planner, s->planner->plan, chain_node(s, layer))->kind;
+}
+
+static const struct planner_fusion *fusion_of(const struct planning *s, const char *layer)
+{
+    return &s->planner->fusions[chain_node(s, layer)];
+}
+
+Test(fuse_bottleneck, is_taken_where_it_is_cheaper)
+{
+    static const char *const members[] = {"reduce.relu", "windows", "windows.relu",
+                                          "project",     "sum",     "relu"};
+    struct planning s;
+    cr_expect_gt(plan_at(&s, RESIDUAL, 100, 1000).blocks, 0);
+    cr_expect_eq(chosen_for(&s, "reduce"), CANDIDATE_LONGER);
+    for (size_t i = 0; i < ARRAY_LENGTH(members); i++) {
+        const struct planner_fusion *f = fusion_of(&s, members[i]);
+        cr_expect_eq(chosen_for(&s, members[i]), CANDIDATE_ABSORBED, "%s", members[i]);
+        cr_expect(f->done, "%s", members[i]);
+        cr_expect_eq(f->into, (int)chain_node(&s, "reduce"), "%s", members[i]);
+    }
+    cr_expect_str_eq(fusion_of(&s, "windows")->reason, "reduce: all in one Bottleneck");
+    planning_close(&s);
+}
+
+Test(fuse_bottleneck, without_the_sum_is_taken_too)
+{
+    struct planning s;
+    plan_at(&s,
+            HEAD("late") BLOCK ABS("abs", "x") SUM("project, abs") ACT("late", "relu"),
+            100, 1000);
+    cr_expect_eq(chosen_for(&s, "reduce"), CANDIDATE_GROUP);
+    cr_expect_eq(chosen_for(&s, "project"), CANDIDATE_ABSORBED);
+    cr_expect(!fusion_of(&s, "sum")->done || fusion_of(&s, "sum")->into >= 0);
+    planning_close(&s);
+}
+
+Test(fuse_bottleneck, is_not_taken_where_it_is_not_cheaper)
+{
+    struct planning s;
+    plan_at(&s, RESIDUAL, 100000, 1000);
+    cr_expect_eq(chosen_for(&s, "reduce"), CANDIDATE_RUN);
+    cr_expect_eq(chosen_for(&s, "windows"), CANDIDATE_RUN);
+    cr_expect_eq(chosen_for(&s, "project"), CANDIDATE_RUN);
+    cr_expect(!fusion_of(&s, "windows")->done);
+    cr_expect_str_eq(fusion_of(&s, "windows")->reason,
+                     "reduce: running it by itself costs less");
+    planning_close(&s);
+}
+
+/* The plan that takes it, run. */
+Test(fuse_bottleneck, values_of_a_block_that_is_taken)
+{
+    static const char *const inis[] = {
+        RESIDUAL, HEAD("sum") BLOCK SUM("x, project"), HEAD("project") BLOCK,
+        HEAD("project") REDUCE CONVOLUTION("windows", 6, 5x5, "stride = 2\n") PROJECT};
+    for (size_t i = 0; i < ARRAY_LENGTH(inis); i++) {
+        struct planning s;
+        struct session plain, fused;
+        char costs[400];
+        const char *no[] = {"build.fusion=no", FP32};
+        const char *set[] = {costs, "build.costs_miss=analytic", FP32};
+        int64_t n, m;
+        snprintf(costs, sizeof costs, "build.costs=%s/block.costs", scratch);
+        plan_at(&s, inis[i], 10, 100000);
+        cr_assert_eq(cost_table_write(&s.planner->known, strchr(costs, '=') + 1, &s.err),
+                     STRATA_OK, "%s", s.err.message);
+        planning_close(&s);
+        cr_assert_eq(build(&plain, inis[i], no, 2), STRATA_OK, "%s", plain.err.message);
+        float *a = output(&plain, &n);
+        release(&plain);
+        cr_assert_eq(build(&fused, inis[i], set, 3), STRATA_OK, "%s", fused.err.message);
+        cr_expect_str_eq(fused.engine->execution->nodes[1].layer->type->full_name,
+                         BOTTLENECK, "%zu", i);
+        float *b = output(&fused, &m);
+        release(&fused);
+        cr_assert_eq(n, m);
+        cr_expect_leq(worst_difference(a, b, n), 1e-5, "%zu", i);
+        free(a);
+        free(b);
+    }
+}
+
+/* A host's plain loop against its convolutions, in a block that computes. */
+Test(fuse_bottleneck, is_not_timed_where_its_claims_are_hopeless)
+{
+    static const char ini[] =
+        "[network]\nformat = 1\noutputs = relu\n[weights w]\nrandom = 3\n"
+        "[input x]\nshape = 1 x 256 x 56 x 56\n" CONVOLUTION("reduce", 64, 1x1, "")
+            ACT("reduce.relu", "relu") CONVOLUTION("windows", 64, 3x3, "pad = 1\n")
+                CONVOLUTION("project", 256, 1x1, "") SUM("project, x")
+                    ACT("relu", "relu");
+    struct planning s;
+    struct prices p = plan_at(&s, ini, 1, 1000);
+    const struct planner_node *n = &s.planner->nodes[chain_node(&s, "reduce")];
+    cr_expect_eq(p.blocks, 0);
+    cr_expect_eq(chain_members(n->longer, BOTTLENECK), 6);
+    cr_expect_eq(chosen_for(&s, "reduce"), CANDIDATE_RUN);
+    cr_expect(strstr(fusion_of(&s, "windows")->reason, "by its claims"), "%s",
+              fusion_of(&s, "windows")->reason);
+    planning_close(&s);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Cases of Bottleneck: with and without an addend and biases, each activation of the
+ * kernels; channels, images and tiles that end within a piece, one channel, windows of
+ * several sizes and strides; and what it must refuse. CUDA has no impl for those that may
+ * be refused.
+ */
+#include "tests/layers/cases.h"
+
+/* Weights that are not given. */
+#define NO_BIASES 42
+#define NO_REDUCE 1
+#define WINDOW "kernel = 3; pad = 1; "
+#define RELU "reduced_activation = relu; convolved_activation = relu; "
+#define BLOCK(r, m, p) "reduced = " #r "; convolved = " #m "; projected = " #p "; "
+
+static const struct layer_case cases[] = {
+    {"Bottleneck", WINDOW RELU BLOCK(16, 16, 64) "projected_activation = relu",
+     .in = {S4(2, 64, 9, 11), S4(2, 64, 9, 11)}, .n_in = 2},
+    {"Bottleneck", WINDOW RELU BLOCK(8, 8, 24), .in = {S4(1, 32, 5, 7)}},
+    {"Bottleneck", WINDOW RELU BLOCK(24, 24, 40) "stride = 2", .in = {S4(1, 16, 13, 12)}},
+    {"Bottleneck",
+     WINDOW RELU BLOCK(16, 16, 48) "stride = 2; projected_activation = relu",
+     .in = {S4(3, 24, 8, 8), S4(3, 48, 4, 4)}, .n_in = 2},
+    {"Bottleneck", WINDOW BLOCK(13, 11, 9), .in = {S4(1, 19, 6, 5)}},
+    {"Bottleneck", WINDOW RELU BLOCK(3, 20, 5) "projected_activation = relu",
+     .in = {S4(2, 7, 8, 3), S4(2, 5, 8, 3)}, .n_in = 2},
+    {"Bottleneck", WINDOW BLOCK(1, 1, 1) "projected_activation = relu",
+     .in = {S4(1, 1, 4, 4), S4(1, 1, 4, 4)}, .n_in = 2},
+    {"Bottleneck", WINDOW BLOCK(16, 16, 16) RELU, .in = {S4(1, 16, 1, 1)}},
+    {"Bottleneck", WINDOW BLOCK(16, 24, 32) RELU "projected_activation = relu",
+     .in = {S4(2, 16, 6, 7), S4(2, 32, 6, 7)}, .n_in = 2, .absent = NO_BIASES},
+    {"Bottleneck", "kernel = 5; pad = 2; " BLOCK(16, 16, 32) RELU,
+     .in = {S4(1, 8, 9, 10)}, .may_refuse = true},
+    {"Bottleneck",
+     "kernel = 5; stride = 2; pad_mode = same_upper; reduced_activation = relu6; "
+     "convolved_activation = relu6; " BLOCK(9, 7, 12),
+     .in = {S4(2, 5, 10, 9)}, .may_refuse = true},
+    {"Bottleneck", WINDOW BLOCK(16, 16, 24) "dilation = 2; pad_mode = same_lower",
+     .in = {S4(1, 8, 7, 9)}, .may_refuse = true},
+    {"Bottleneck", "kernel = 1x3; stride = 2x1; pad = 0, 1, 0, 2; " BLOCK(5, 6, 10),
+     .in = {S4(1, 7, 5, 9)}, .may_refuse = true},
+    {"Bottleneck", "kernel = 1; " BLOCK(8, 16, 8) RELU, .in = {S4(1, 8, 4, 4)},
+     .may_refuse = true},
+    {"Bottleneck", "kernel = 3; " BLOCK(8, 8, 8) RELU, .in = {S4(1, 8, 7, 6)},
+     .may_refuse = true},
+    {"Bottleneck", "kernel = 3; pad = 3; reduced_activation = sigmoid; " BLOCK(8, 8, 16),
+     .in = {S4(1, 8, 5, 4)}, .may_refuse = true},
+    {"Bottleneck",
+     WINDOW BLOCK(8, 8, 8) "reduced_activation = relu6; convolved_activation = clip; "
+                           "convolved_alpha = -1; convolved_beta = 0.5; "
+                           "projected_activation = relu6",
+     .in = {S4(1, 8, 6, 6), S4(1, 8, 6, 6)}, .n_in = 2, .may_refuse = true},
+    {"Bottleneck",
+     WINDOW BLOCK(16, 8, 8) "reduced_activation = silu; convolved_activation = silu; "
+                            "projected_activation = silu",
+     .in = {S4(1, 12, 6, 6)}, .may_refuse = true},
+    {"Bottleneck",
+     WINDOW BLOCK(8, 16, 8) "reduced_activation = hard_swish; "
+                            "convolved_activation = gelu; projected_activation = tanh",
+     .in = {S4(2, 8, 5, 6), S4(2, 8, 5, 6)}, .n_in = 2, .may_refuse = true},
+    {"Bottleneck",
+     WINDOW BLOCK(8, 8, 8) "reduced_activation = leaky_relu; reduced_alpha = 0.2; "
+                           "convolved_activation = elu",
+     .in = {S4(1, 8, 6, 6)}, .may_refuse = true},
+    {"Bottleneck", WINDOW RELU BLOCK(16, 16, 64), .in = {S4(0, 64, 6, 6)}},
+    {"Bottleneck", WINDOW BLOCK(8, 8, 8), .in = {S3(1, 8, 6)}, .refused = true},
+    {"Bottleneck", WINDOW BLOCK(8, 8, 8), .in = {S5(1, 8, 6, 6, 6)}, .refused = true},
+    {"Bottleneck", WINDOW BLOCK(8, 8, 8), .in = {S4(1, 8, 0, 6)}, .refused = true},
+    {"Bottleneck", WINDOW BLOCK(8, 8, 8), .in = {S4(1, 0, 6, 6)}, .refused = true},
+    {"Bottleneck", "kernel = 7; " BLOCK(8, 8, 8), .in = {S4(1, 8, 6, 6)},
+     .refused = true},
+    {"Bottleneck", WINDOW BLOCK(8, 8, 8), .in = {S4(1, 8, 6, 6), S4(1, 8, 6, 5)},
+     .n_in = 2, .refused = true},
+    {"Bottleneck", WINDOW BLOCK(8, 8, 8) "stride = 2",
+     .in = {S4(1, 8, 6, 6), S4(1, 8, 6, 6)}, .n_in = 2, .refused = true},
+    {"Bottleneck", WINDOW "convolved = 8; projected = 8", .in = {S4(1, 8, 6, 6)},
+     .refused = true},
+    {"Bottleneck", WINDOW "reduced = 8; convolved = 8", .in = {S4(1, 8, 6, 6)},
+     .refused = true},
+    {"Bottleneck", BLOCK(8, 8, 8), .in = {S4(1, 8, 6, 6)}, .refused = true},
+    {"Bottleneck", WINDOW BLOCK(8, 8, 8), .in = {S4(1, 8, 6, 6)}, .absent = NO_REDUCE,
+     .refused = true},
+};
+
+static const struct layer_case large[] = {
+    {"Bottleneck", WINDOW RELU BLOCK(64, 64, 256) "projected_activation = relu",
+     .in = {S4(1, 64, 56, 56), S4(1, 256, 56, 56)}, .n_in = 2},
+    {"Bottleneck", WINDOW RELU BLOCK(128, 128, 512) "stride = 2",
+     .in = {S4(1, 256, 56, 56)}},
+    {"Bottleneck", WINDOW RELU BLOCK(128, 128, 512) "projected_activation = relu",
+     .in = {S4(2, 512, 28, 28), S4(2, 512, 28, 28)}, .n_in = 2},
+    {"Bottleneck", WINDOW RELU BLOCK(256, 256, 1024) "projected_activation = relu",
+     .in = {S4(1, 1024, 14, 14), S4(1, 1024, 14, 14)}, .n_in = 2},
+    {"Bottleneck", WINDOW RELU BLOCK(512, 512, 2048) "stride = 2",
+     .in = {S4(1, 1024, 14, 14)}},
+    {"Bottleneck", WINDOW RELU BLOCK(512, 512, 2048) "projected_activation = relu",
+     .in = {S4(1, 2048, 7, 7), S4(1, 2048, 7, 7)}, .n_in = 2},
+    {"Bottleneck", WINDOW RELU BLOCK(120, 56, 72) "projected_activation = relu",
+     .in = {S4(9, 200, 15, 17), S4(9, 72, 15, 17)}, .n_in = 2},
+    {"Bottleneck", WINDOW RELU BLOCK(61, 67, 125) "stride = 2",
+     .in = {S4(33, 125, 15, 14)}},
+};
+
+LAYER_CASES(Bottleneck, ORDINARY(cases), LARGE(large))
