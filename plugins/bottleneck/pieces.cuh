@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a bottleneck's blocks are made of beside common/product: copies to all blocks of a
+ * cluster, stores into another's shared memory, matrices turned around, activations.
+ */
+#ifndef PLUGINS_BOTTLENECK_PIECES_CUH
+#define PLUGINS_BOTTLENECK_PIECES_CUH
+
+#include "kernels/layer.cuh"
+#include "kernels/overlap.cuh"
+#include "plugins/common/product/wgmma.cuh"
+
+/* A piece of memory to the same place of every block of the cluster whose bit is set,
+ * where the same barrier counts it. */
+static __device__ inline void copy_piece_to(uint32_t to, const void *from, uint32_t bytes,
+                                            uint32_t barrier, uint16_t blocks)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes."
+                 "multicast::cluster [%0], [%1], %2, [%3], %4;\n" ::"r"(to),
+                 "l"(from), "r"(bytes), "r"(barrier), "h"(blocks)
+                 : "memory");
+}
+
+static __device__ inline void copy_piece(uint32_t to, const void *from, uint32_t bytes,
+                                         uint32_t barrier)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1], %2, [%3];\n" ::"r"(to),
+                 "l"(from), "r"(bytes), "r"(barrier)
+                 : "memory");
+}
+
+/* 16 bytes to a block of the cluster, whose barrier expects them; addresses are there. */
+static __device__ inline void send_four(uint32_t to, uint32_t barrier, const uint4 &v)
+{
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 "
+                 "[%0], {%1, %2, %3, %4}, [%5];\n" ::"r"(to),
+                 "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "r"(barrier)
+                 : "memory");
+}
+
+static __device__ inline uint4 load_four(uint32_t from)
+{
+    uint4 v;
+    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];\n"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "r"(from)
+                 : "memory");
+    return v;
+}
+
+static __device__ inline void warp_sync(void)
+{
+    __syncwarp();
+}
+
+/* Four 8 x 8 matrices, of which rows in shared memory are columns: lane i gives the
+ * address of row i%8 of matrix i/8. */
+static __device__ inline void load_turned(uint32_t (&v)[4], uint32_t from)
+{
+    asm volatile(
+        "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+        : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
+        : "r"(from)
+        : "memory");
+}
+
+static __device__ inline void store_turned(uint32_t to, const uint32_t (&v)[4])
+{
+    asm volatile(
+        "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(
+            to),
+        "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3])
+        : "memory");
+}
+
+/* Two of them: lanes 0 to 15. */
+static __device__ inline void store_turned(uint32_t to, const uint32_t (&v)[2])
+{
+    asm volatile(
+        "stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};\n" ::"r"(to),
+        "r"(v[0]), "r"(v[1])
+        : "memory");
+}
+
+/* ---- activations ----------------------------------------------------------------- */
+
+enum bottleneck_kind { BOTTLENECK_BOUNDS, BOTTLENECK_SILU, BOTTLENECK_HARD_SWISH };
+
+/* An activation that is two bounds, or one of the above. */
+struct bottleneck_tail {
+    int32_t kind;
+    float low, high;
+};
+
+static __device__ inline float bottleneck_bounded(float x, const bottleneck_tail &f)
+{
+    asm("max.NaN.f32 %0, %0, %1; min.NaN.f32 %0, %0, %2;"
+        : "+f"(x)
+        : "f"(f.low), "f"(f.high));
+    return x;
+}
+
+template <int N>
+static __device__ inline void bottleneck_activate(float (&v)[N], const bottleneck_tail &f)
+{
+    if (f.kind == BOTTLENECK_BOUNDS) {
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            v[i] = bottleneck_bounded(v[i], f);
+    } else if (f.kind == BOTTLENECK_SILU) {
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            v[i] *= sigmoid(v[i]);
+    } else {
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            v[i] *= clamp(fmaf(v[i], 1 / 6.0f, 0.5f), 0, 1);
+    }
+}
+
+static __device__ inline uint32_t bottleneck_halves(float a, float b)
+{
+    const __half2 two = __floats2half2_rn(a, b);
+    uint32_t word;
+    memcpy(&word, &two, sizeof word);
+    return word;
+}
+
+static __device__ inline float2 bottleneck_floats(uint32_t word)
+{
+    __half2 two;
+    memcpy(&two, &word, sizeof two);
+    return __half22float2(two);
+}
+
+#endif /* PLUGINS_BOTTLENECK_PIECES_CUH */

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How a bottleneck is shared by blocks: tiles, blocks of a tile and of a cluster; and its
+ * weights as the matrices that a block keeps.
+ */
+#ifndef PLUGINS_BOTTLENECK_SHARE_CUH
+#define PLUGINS_BOTTLENECK_SHARE_CUH
+
+#include "plugins/bottleneck/block.cuh"
+#include "plugins/common/product/tensor_map.cuh"
+
+enum { BOTTLENECK_CLUSTER = 16 }; /* blocks at most */
+
+struct bottleneck_sizes {
+    int64_t images;
+    int32_t channels, reduced, convolved, results; /* without pads */
+    int32_t height, width;
+    int32_t cluster; /* blocks of one, at most */
+};
+
+/* Blocks of a tile, as a root; 0: there are too many channels. */
+static inline int bottleneck_root(const bottleneck_sizes &s)
+{
+    for (int g = 1; g <= 4; g *= 2)
+        if (s.channels <= 256 * g && s.results <= 256 * g && s.reduced <= 64 * g &&
+            s.convolved <= 64 * g)
+            return g;
+    return 0;
+}
+
+/* Tiles of four rows of 8 pixels, or of two of 14, of which there are fewer. */
+static inline void bottleneck_choose_tile(bottleneck_job *j, const bottleneck_sizes &s)
+{
+    const int64_t high = (s.height + 3) / 4 * (int64_t)((s.width + 7) / 8);
+    const int64_t wide = (s.height + 1) / 2 * (int64_t)((s.width + 13) / 14);
+    const bool four = high <= wide;
+    const int32_t most = four ? 8 : 14, across = (s.width + most - 1) / most;
+    j->tile_h = four ? 4 : 2;
+    j->tile_w = (s.width + across - 1) / across;
+    j->shift = four ? 3 : 4;
+    j->pitch = four ? 10 : 16;
+    j->group = four ? j->pitch * BOTTLENECK_ROW : 8 * BOTTLENECK_ROW;
+    j->box = j->pitch * (j->tile_h + 2) * BOTTLENECK_ROW;
+    j->added = BOTTLENECK_PIXELS * BOTTLENECK_ROW;
+    j->across = divisor_of(across);
+    j->tiles = divisor_of(four ? high : wide);
+}
+
+/* Of a launch with `blocks` of a tile, where the device has room for so many clusters. */
+static inline int32_t bottleneck_clusters(bottleneck_job *j, int64_t images,
+                                          int32_t clusters)
+{
+    const int64_t units = images * j->tiles.d, each = 1 << j->sharing;
+    const int64_t wanted = (units + each - 1) / each;
+    const int32_t taken = (int32_t)(wanted < clusters ? wanted : clusters);
+    j->units = (int32_t)units;
+    j->by = taken << j->sharing;
+    return taken;
+}
+
+/* The root, or 0. */
+static inline int bottleneck_plan(bottleneck_job *j, const bottleneck_sizes &s)
+{
+    const int root = bottleneck_root(s), blocks = root * root;
+    if (root == 0 || blocks > s.cluster)
+        return 0;
+    bottleneck_choose_tile(j, s);
+    j->height = s.height;
+    j->width = s.width;
+    j->channels = (s.channels + 7) / 8 * 8;
+    j->results = (s.results + 7) / 8 * 8;
+    const int64_t units = s.images * j->tiles.d;
+    j->sharing = 0;
+    while (blocks << (j->sharing + 1) <= s.cluster && units > 1 << j->sharing)
+        j->sharing++;
+    return root;
+}
+
+/* ---- weights --------------------------------------------------------------------- */
+
+struct bottleneck_weights {
+    const float *reduce, *reduce_bias, *windows, *windows_bias, *project, *project_bias;
+    int32_t channels, reduced, convolved, results;
+};
+
+static __device__ inline float bottleneck_of(const float *w, int row, int rows,
+                                             int column, int columns)
+{
+    return row < rows && column < columns ? w[(int64_t)row * columns + column] : 0;
+}
+
+/* Result m of 64 and depth k of matrix p of a block. */
+static __device__ inline float bottleneck_weight(const bottleneck_weights &w, int root,
+                                                 int block, int p, int m, int k)
+{
+    const int i = block / root, j = block % root, parts = 4 / root;
+    if (p < BOTTLENECK_REDUCE)
+        return bottleneck_of(w.reduce, j * 64 + m, w.reduced, i * 256 + p * 64 + k,
+                             w.channels);
+    p -= BOTTLENECK_REDUCE;
+    if (p < BOTTLENECK_WINDOWS)
+        return i * 64 + m < w.convolved && j * 64 + k < w.reduced
+                   ? w.windows[((int64_t)(i * 64 + m) * w.reduced + j * 64 + k) *
+                                   BOTTLENECK_WINDOWS +
+                               p]
+                   : 0;
+    p -= BOTTLENECK_WINDOWS;
+    return bottleneck_of(w.project, (block * parts + p / root) * 64 + m, w.results,
+                         p % root * 64 + k, w.convolved);
+}
+
+static __device__ inline float bottleneck_bias(const bottleneck_weights &w, int root,
+                                               int c)
+{
+    const int of = c < 64 * root ? 0 : c < 128 * root ? 1 : 2;
+    const float *const bias[] = {w.reduce_bias, w.windows_bias, w.project_bias};
+    const int32_t count[] = {w.reduced, w.convolved, w.results};
+    c -= of * 64 * root;
+    return bias[of] && c < count[of] ? bias[of][c] : 0;
+}
+
+static inline int64_t bottleneck_matrices(int root)
+{
+    return (int64_t)root * root * BOTTLENECK_PIECES * BOTTLENECK_PIECE;
+}
+
+/* Bytes; biases lie behind the matrices. */
+static inline int64_t bottleneck_packed(int root)
+{
+    return bottleneck_matrices(root) + 384 * root * (int64_t)sizeof(float);
+}
+
+/* A block a matrix; the first has the biases, too. */
+static __global__ void __launch_bounds__(CUDA_BLOCK)
+    bottleneck_pack_kernel(const __grid_constant__ bottleneck_weights w, int root,
+                           uint8_t *matrices, float *bias)
+{
+    const int block = (int)blockIdx.x / BOTTLENECK_PIECES;
+    const int p = (int)blockIdx.x % BOTTLENECK_PIECES;
+    __half *to = (__half *)(matrices + (int64_t)blockIdx.x * BOTTLENECK_PIECE);
+    for (int e = (int)threadIdx.x; e < 64 * 64; e += CUDA_BLOCK) {
+        const int m = e / 64, k = e % 64;
+        from_float(to + m * 64 + ((k / 8) ^ (m & 7)) * 8 + k % 8,
+                   bottleneck_weight(w, root, block, p, m, k));
+    }
+    for (int c = (int)threadIdx.x; c < 384 * root && blockIdx.x == 0; c += CUDA_BLOCK)
+        bias[c] = bottleneck_bias(w, root, c);
+}
+
+/* ---- launches -------------------------------------------------------------------- */
+
+/* Boxes of 64 channels of `images` images, that many pixels wide and high. */
+static inline bool bottleneck_map(CUtensorMap *map, const void *data, int64_t images,
+                                  int32_t height, int32_t width, int32_t channels,
+                                  int32_t box_h, int32_t box_w)
+{
+    const int64_t pitch = (channels + 7) / 8 * 8;
+    const uint64_t dims[4] = {(uint64_t)pitch, (uint64_t)width, (uint64_t)height,
+                              (uint64_t)images};
+    const int64_t strides[3] = {pitch, pitch * width, pitch * width * height};
+    const uint32_t box[4] = {64, (uint32_t)box_w, (uint32_t)box_h, 1};
+    return tensor_map_boxes(map, data, STRATA_FP16, 4, dims, strides, box,
+                            strides[2] * images * 2);
+}
+
+struct bottleneck_launch {
+    const void *kernel;
+    int32_t shared;
+};
+
+static inline bottleneck_launch bottleneck_launch_of(int root)
+{
+    return root == 1   ? bottleneck_launch{(const void *)bottleneck_kernel<1>,
+                                         bottleneck_layout<1>::Shared}
+           : root == 2 ? bottleneck_launch{(const void *)bottleneck_kernel<2>,
+                                           bottleneck_layout<2>::Shared}
+                       : bottleneck_launch{(const void *)bottleneck_kernel<4>,
+                                           bottleneck_layout<4>::Shared};
+}
+
+static inline cudaLaunchConfig_t bottleneck_config(cudaLaunchAttribute (&attributes)[2],
+                                                   int root, int sharing,
+                                                   int32_t clusters)
+{
+    const unsigned cluster = (unsigned)(root * root) << sharing;
+    cudaLaunchConfig_t config = {};
+    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[0].val.programmaticStreamSerializationAllowed = 1;
+    attributes[1].id = cudaLaunchAttributeClusterDimension;
+    attributes[1].val.clusterDim.x = cluster;
+    attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;
+    config.gridDim = dim3((unsigned)clusters * cluster);
+    config.blockDim = dim3(BOTTLENECK_THREADS);
+    config.dynamicSmemBytes = (size_t)bottleneck_launch_of(root).shared;
+    config.attrs = attributes;
+    config.numAttrs = cluster > 1 ? 2 : 1;
+    return config;
+}
+
+#endif /* PLUGINS_BOTTLENECK_SHARE_CUH */
