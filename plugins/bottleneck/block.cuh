@@ -85,10 +85,12 @@ enum bottleneck_barrier {
     BOTTLENECK_FIRST_WHOLE,
     BOTTLENECK_SECOND,
     BOTTLENECK_SECOND_WHOLE,
+    BOTTLENECK_CONVOLVED, /* by the first warpgroup, as far as it does */
+    BOTTLENECK_PROJECTED, /* by the second: what was convolved is no longer needed */
     BOTTLENECK_BARRIERS
 };
 
-enum { NAME_FIRST = 1, NAME_SECOND, NAME_PROJECTED, NAME_STORE };
+enum { NAME_FIRST = 1, NAME_STORE };
 
 #if __CUDA_ARCH__ >= 900
 /* Where a block is, and where its tile. */
@@ -441,13 +443,17 @@ static __device__ inline void bottleneck_convolve(const bottleneck_block<G> &b,
 
 /* Until all of what was convolved is here, for all that multiply it. */
 template <int G>
-static __device__ inline void bottleneck_meet(const bottleneck_block<G> &b,
+static __device__ inline void bottleneck_meet(const bottleneck_block<G> &b, int group,
                                               uint32_t parity)
 {
+    const uint32_t mine = b.barrier(BOTTLENECK_CONVOLVED);
     if (G > 1)
         barrier_wait(b.barrier(BOTTLENECK_SECOND_WHOLE), parity);
     publish_shared();
-    named_sync(NAME_SECOND, G == 4 ? 128 : 256);
+    warp_sync();
+    if (group == 0 && threadIdx.x % 32 == 0)
+        barrier_arrive(mine);
+    barrier_wait(mine, parity);
 }
 
 /* Biases, addend and activation of 64 results; halves to where the addend was. */
@@ -506,6 +512,17 @@ static __device__ inline void bottleneck_store(const bottleneck_block<G> &b, int
     }
 }
 
+/* Before the first warpgroup has others write what was convolved of the next tile. */
+template <int G>
+static __device__ inline void bottleneck_release(const bottleneck_block<G> &b, int group,
+                                                 uint32_t parity)
+{
+    if (group == 0)
+        barrier_wait(b.barrier(BOTTLENECK_PROJECTED), parity);
+    else if (threadIdx.x % 32 == 0)
+        barrier_arrive(b.barrier(BOTTLENECK_PROJECTED));
+}
+
 /* The last stage: 64 results of a warpgroup at a time, all convolved channels. */
 template <int G>
 static __device__ inline void bottleneck_project(const bottleneck_block<G> &b, int group,
@@ -537,7 +554,7 @@ static __device__ inline void bottleneck_project(const bottleneck_block<G> &b, i
     if (group == 0)
         BOTTLENECK_STAMP(9);
     if (more && G < 4)
-        named_sync(NAME_PROJECTED, 256); /* before others write what was convolved */
+        bottleneck_release(b, group, parity);
 #pragma unroll
     for (int m = 0; m < EACH; m++)
         bottleneck_finish(b, sum[m], group * EACH + m);
@@ -547,6 +564,8 @@ static __device__ inline void bottleneck_project(const bottleneck_block<G> &b, i
         bottleneck_store(b, group * EACH + m);
     if (group == 0)
         BOTTLENECK_STAMP(10);
+    if (!more)
+        return; /* a fence would wait for what was stored */
     publish_shared();
     warp_sync();
     if (threadIdx.x % 32 == 0)
@@ -562,7 +581,8 @@ static __device__ inline void bottleneck_begin(const bottleneck_block<G> &b)
 {
     typedef bottleneck_layout<G> Layout;
     for (int i = 0; i < BOTTLENECK_BARRIERS; i++)
-        barrier_init(b.barrier(i), i == BOTTLENECK_INPUT_FREE    ? 4
+        barrier_init(b.barrier(i), i == BOTTLENECK_INPUT_FREE || i >= BOTTLENECK_CONVOLVED
+                                       ? 4
                                    : i == BOTTLENECK_OUTPUT_FREE ? Layout::Storing
                                                                  : 1);
     barrier_publish();
@@ -612,7 +632,7 @@ static __device__ inline void bottleneck_help(bottleneck_block<G> &b, int32_t fi
         }
         warp_sync();
         if constexpr (G < 4) {
-            bottleneck_meet(b, parity);
+            bottleneck_meet(b, 1, parity);
             bottleneck_project(b, 1, parity, more);
         }
         if (loads && more) {
@@ -636,7 +656,7 @@ static __device__ inline void bottleneck_work(bottleneck_block<G> &b, int32_t fi
         b.go_to(unit);
         bottleneck_reduce(b, b.inside(), parity);
         bottleneck_convolve(b, parity);
-        bottleneck_meet(b, parity);
+        bottleneck_meet(b, 0, parity);
         BOTTLENECK_STAMP(8);
         bottleneck_project(b, 0, parity, unit + b.job.by < b.job.units);
     }
