@@ -23,6 +23,13 @@ bool members_are_joined(const struct planner *planner, int node)
            !tensor_of(planner, tensor)->formats;
 }
 
+int members_next(const struct planner *planner, int node, const int *reader)
+{
+    const int next =
+        members_are_joined(planner, node) ? reader[planner->nodes[node].out[0]] : -1;
+    return next >= 0 && members_may_have(planner, next) ? next : -1;
+}
+
 void members_link(struct planner *planner, const int *nodes, int n)
 {
     for (int i = 1; i < n; i++) {

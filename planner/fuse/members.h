@@ -25,6 +25,9 @@ static inline const struct network_tensor *tensor_of(const struct planner *plann
 bool members_may_have(const struct planner *planner, int node);
 /* Whether nobody but one node needs what another makes. */
 bool members_are_joined(const struct planner *planner, int node);
+/* The node that alone reads what another makes, if it may belong to its chain; or -1.
+ * reader: of planner_find_readers. */
+int members_next(const struct planner *planner, int node, const int *reader);
 /* Each member points to its neighbours: before the group is added. */
 void members_link(struct planner *planner, const int *nodes, int n);
 /* That all but the first can be taken into its layer: behind. */

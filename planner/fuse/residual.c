@@ -129,11 +129,7 @@ static bool is_sum(const struct planner *planner, const struct chain *c, int nod
 static int next_of(const struct planner *planner, const struct chain *c,
                    const int *reader)
 {
-    const int last = c->nodes[c->n - 1];
-    const int next = c->n < MOST_MEMBERS && members_are_joined(planner, last)
-                         ? reader[planner->nodes[last].out[0]]
-                         : -1;
-    return next >= 0 && members_may_have(planner, next) ? next : -1;
+    return c->n < MOST_MEMBERS ? members_next(planner, c->nodes[c->n - 1], reader) : -1;
 }
 
 static void add_weights(struct chain *c, const struct planner *planner, int node,

@@ -5,7 +5,6 @@
  * what is between need not be written.
  */
 #include "plugins/bottleneck/shape.h"
-#include "plugins/common/stages/reference.h"
 #include "plugins/common/stages/run.h"
 
 static int stages_of(const strata_node *n, struct stages *s)
@@ -64,21 +63,10 @@ static const strata_weight weights[] = {
 };
 
 static const strata_layer bottleneck = {
-    .struct_size = sizeof(strata_layer),
-    .version = 1,
+    STAGES_LAYER,
     .name = "Bottleneck",
     .doc = "Channels reduced, convolved together and projected, in one pass.",
-    .min_in = 1,
-    .max_in = 2,
-    .n_out = 1,
     .params_size = sizeof(strata_bottleneck),
-    .attrs = STRATA_ARRAY(attrs),
-    .weights = STRATA_ARRAY(weights),
-    .impls = STRATA_ARRAY(stages_impls),
-    .shape = stages_output,
-    .weight_shape = stages_weight_shape,
-    .flops = stages_flops,
-    .extension = stages_extension,
 };
 
 static const strata_layer *const layers[] = {&bottleneck};

@@ -4,7 +4,6 @@
  * (1x1), each with its bias and activation; either product may be absent. A plan makes it
  * of the layers that are such a block, and what is between need not be written.
  */
-#include "plugins/common/stages/reference.h"
 #include "plugins/common/stages/run.h"
 #include "plugins/inverted_residual/shape.h"
 
@@ -61,21 +60,10 @@ static const strata_weight weights[] = {
 };
 
 static const strata_layer inverted_residual = {
-    .struct_size = sizeof(strata_layer),
-    .version = 1,
+    STAGES_LAYER,
     .name = "InvertedResidual",
     .doc = "Channels expanded, convolved one by one and projected, in one pass.",
-    .min_in = 1,
-    .max_in = 2,
-    .n_out = 1,
     .params_size = sizeof(strata_inverted_residual),
-    .attrs = STRATA_ARRAY(attrs),
-    .weights = STRATA_ARRAY(weights),
-    .impls = STRATA_ARRAY(stages_impls),
-    .shape = stages_output,
-    .weight_shape = stages_weight_shape,
-    .flops = stages_flops,
-    .extension = stages_extension,
 };
 
 static const strata_layer *const layers[] = {&inverted_residual};

@@ -5,7 +5,7 @@
 #ifndef PLUGINS_COMMON_STAGES_RUN_H
 #define PLUGINS_COMMON_STAGES_RUN_H
 
-#include "plugins/common/stages/stages.h"
+#include "plugins/common/stages/reference.h"
 
 /* What each stage makes of an image. */
 struct stages_job {
@@ -175,5 +175,13 @@ static const strata_impl stages_impls[] = {
      .setup = stages_setup,
      .run = stages_run},
 };
+
+/* What such layers say alike; their attributes and weights are `attrs` and `weights`. */
+#define STAGES_LAYER                                                                     \
+    .struct_size = sizeof(strata_layer), .version = 1, .min_in = 1, .max_in = 2,         \
+    .n_out = 1, .attrs = STRATA_ARRAY(attrs), .weights = STRATA_ARRAY(weights),          \
+    .impls = STRATA_ARRAY(stages_impls), .shape = stages_output,                         \
+    .weight_shape = stages_weight_shape, .flops = stages_flops,                          \
+    .extension = stages_extension
 
 #endif /* PLUGINS_COMMON_STAGES_RUN_H */
