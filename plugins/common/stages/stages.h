@@ -86,10 +86,24 @@ static int stages_weight_shape(const strata_node *n, strata_tensor *expected)
     return STRATA_OK;
 }
 
+/* A product may be there by its attribute alone. */
+static int stages_check_weights(const strata_node *n, const struct stages *s)
+{
+    const bool first = s->first && n->weight[2 * STAGE_FIRST].rank == 0;
+    return !first && !(s->last && n->weight[2 * STAGE_LAST].rank == 0)
+               ? STRATA_OK
+               : STRATA_FAIL(n, STRATA_EINVAL,
+                             "the number of results of the %s product is given, and its "
+                             "weight is not",
+                             first ? "first" : "second");
+}
+
 static int stages_output(const strata_node *n)
 {
     struct stages s;
-    const int status = stages_of(n, &s);
+    int status = stages_of(n, &s);
+    if (status == STRATA_OK)
+        status = stages_check_weights(n, &s);
     if (status != STRATA_OK)
         return status;
     strata_tensor *y = &n->out[0];
