@@ -28,17 +28,17 @@ static int stages_of(const strata_node *n, struct stages *s)
 
 /* ---- tables ---------------------------------------------------------------------- */
 
-#define RESULTS(field, of)                                                               \
+#define RESULTS(field, of, otherwise)                                                    \
     {                                                                                    \
         .name = #field, .type = STRATA_I64,                                              \
         .offset = offsetof(strata_bottleneck, field), .max = INT32_MAX,                  \
-        .doc = "results of " of "; 0: from its weight"                                   \
+        .doc = "results of " of "; 0: from its weight" otherwise                         \
     }
 
 static const strata_attr attrs[] = {
-    RESULTS(reduced, "the first product"),
-    RESULTS(convolved, "the windows"),
-    RESULTS(projected, "the second product"),
+    RESULTS(reduced, "the first product", ""),
+    RESULTS(convolved, "the windows", ", or as many as are reduced"),
+    RESULTS(projected, "the second product", ", or as many as x has"),
     WINDOW_ATTRS(strata_convolution, /* which is the first member */
                  "window size, one value or one per spatial dim; empty: from the weight",
                  "zeros around what is reduced"),

@@ -14,12 +14,13 @@ struct bottleneck_shape {
     struct window w;
 };
 
-/* As the attribute says, or else the weight. */
+/* As the attribute says, or else the weight, or else `otherwise`. */
 static inline int bottleneck_results(const strata_node *n, int64_t attribute, int weight,
-                                     const char *name, int64_t *results)
+                                     int64_t otherwise, const char *name,
+                                     int64_t *results)
 {
     const strata_tensor *w = &n->weight[weight];
-    *results = attribute ? attribute : w->rank > 0 ? w->dims[0] : 0;
+    *results = attribute ? attribute : w->rank > 0 ? w->dims[0] : otherwise;
     return *results >= 1
                ? STRATA_OK
                : STRATA_FAIL(n, STRATA_EINVAL, "%s is not known; give %s = N or a weight",
@@ -38,12 +39,12 @@ static inline int bottleneck_resolve(const strata_node *n, struct bottleneck_sha
     if (s->channels < 1 || x->dims[2] < 1 || x->dims[3] < 1)
         return STRATA_FAIL(n, STRATA_EINVAL,
                            "a dim of the input is 0; only its batch may be");
-    if ((status = bottleneck_results(n, p->reduced, STRATA_BOTTLENECK_REDUCE, "reduced",
-                                     &s->reduced)) ||
+    if ((status = bottleneck_results(n, p->reduced, STRATA_BOTTLENECK_REDUCE, 0,
+                                     "reduced", &s->reduced)) ||
         (status = bottleneck_results(n, p->convolved, STRATA_BOTTLENECK_WINDOWS,
-                                     "convolved", &s->convolved)) ||
+                                     s->reduced, "convolved", &s->convolved)) ||
         (status = bottleneck_results(n, p->projected, STRATA_BOTTLENECK_PROJECT,
-                                     "projected", &s->results)))
+                                     s->channels, "projected", &s->results)))
         return status;
     return window_of_convolution(&s->w, &p->windows, x,
                                  &n->weight[STRATA_BOTTLENECK_WINDOWS], n->host, n->err);
