@@ -223,6 +223,8 @@ bool harness_is_typed(const struct registry_layer *layer);
 bool harness_ignores_nan(const struct registry_layer *layer);
 /* Whether numbers between inputs and outputs may be rounded to E4M3. */
 bool harness_rounds_within(const struct registry_layer *layer);
+/* Whether they are held to the range of FP16 where the inputs are FP16. */
+bool harness_holds_within(const struct registry_layer *layer);
 /* The layer's "strata.reference/2" or "/1"; ENOTFOUND without either. */
 int harness_reference(struct harness_node *n, const void *const *in,
                       const void *const *weight, void *const *out);

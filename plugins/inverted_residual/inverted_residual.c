@@ -232,6 +232,15 @@ static int inverted_accept(const strata_node *n)
 
 /* ---- the definition -------------------------------------------------------------- */
 
+/* What lies between is stored in FP16 where the input is, and never becomes infinite. */
+static void hold(const strata_node *n, double *between, int64_t count)
+{
+    const double most = 65504;
+    for (int64_t i = 0; i < count && n->in[0].dtype == STRATA_FP16; i++)
+        if (!isnan(between[i]))
+            between[i] = fmin(fmax(between[i], -most), most);
+}
+
 static double exact(const strata_inverted_residual *p, int stage, double x)
 {
     const strata_activation f = {p->activation[stage] - 1, 0, p->alpha[stage],
@@ -282,6 +291,8 @@ static void reference_image(const strata_node *n, const struct inverted_shape *s
         reference_multiply(p, STRATA_INVERTED_EXPANDED, weight[STRATA_INVERTED_EXPAND],
                            weight[STRATA_INVERTED_EXPAND_BIAS], x, expanded, s->channels,
                            s->middle, in, NULL);
+    if (s->expands)
+        hold(n, expanded, s->middle * in);
     for (int64_t c = 0; c < s->middle; c++)
         for (int64_t i = 0; i < out; i++)
             convolved[c * out + i] =
@@ -291,6 +302,8 @@ static void reference_image(const strata_node *n, const struct inverted_shape *s
                                            weight[STRATA_INVERTED_DEPTHWISE] +
                                                c * window_kernel_count(&s->w),
                                            i / s->w.out[2], i % s->w.out[2]));
+    if (s->projects)
+        hold(n, convolved, s->middle * out);
     if (s->projects)
         reference_multiply(p, STRATA_INVERTED_PROJECTED, weight[STRATA_INVERTED_PROJECT],
                            weight[STRATA_INVERTED_PROJECT_BIAS], convolved, y, s->middle,
@@ -319,7 +332,8 @@ static int reference_run(const strata_node *n, const double *const *in,
     return STRATA_OK;
 }
 
-static const strata_reference reference = {sizeof reference, 0, reference_run};
+static const strata_reference reference = {sizeof reference, STRATA_HELD_WITHIN,
+                                           reference_run};
 
 static const void *inverted_extension(const char *id)
 {
