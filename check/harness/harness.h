@@ -111,7 +111,8 @@ struct harness_target {
     bool (*wants)(const struct registry_impl *impl, void *user);
     void (*place)(const struct trial *t, void *user); /* before each shape and variant */
     bool (*takes)(const struct trial *t, int row, void *user); /* a combination */
-    bool steady; /* how a combination runs does not depend on those before it */
+    bool steady; /* how a combination runs does not depend on those before it, but on */
+    unsigned turn; /* this and the seed */
     void (*visit)(struct trial *t, int row); /* in place of the comparison */
     harness_problem problem;                 /* in place of lines to `report` */
     void *user;

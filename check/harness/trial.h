@@ -96,6 +96,10 @@ const double *trial_held(struct trial *t, int o);
 bool trial_specials_agree(const struct trial *t, int o, const double *expected,
                           int32_t dtype, double allowed, int64_t *at);
 
+/* trial_types.c */
+/* Dtypes that the inputs of a case are tried as, beside its own, as a mask. */
+uint64_t trial_further_types(const struct trial *t);
+
 /* trial.c */
 /* session_make with this trial's values. */
 int trial_session(struct trial *t, struct session *s, int row);
