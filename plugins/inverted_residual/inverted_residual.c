@@ -42,11 +42,26 @@ static int inverted_weight_shape(const strata_node *n, strata_tensor *expected)
     return STRATA_OK;
 }
 
+/* A product by an attribute alone, which would multiply by nothing. */
+static int refuse_absent(const strata_node *n, bool wanted, int weight, const char *name,
+                         const char *attribute)
+{
+    return wanted && n->weight[weight].rank == 0
+               ? STRATA_FAIL(n, STRATA_EINVAL,
+                             "it has '%s' and no weight '%s'; give it one", attribute,
+                             name)
+               : STRATA_OK;
+}
+
 static int inverted_output(const strata_node *n)
 {
     struct inverted_shape s;
-    const int status = inverted_resolve(n, &s);
-    if (status != STRATA_OK)
+    int status;
+    if ((status = inverted_resolve(n, &s)) != STRATA_OK ||
+        (status = refuse_absent(n, s.expands, STRATA_INVERTED_EXPAND, "expand",
+                                "expanded")) != STRATA_OK ||
+        (status = refuse_absent(n, s.projects, STRATA_INVERTED_PROJECT, "project",
+                                "projected")) != STRATA_OK)
         return status;
     strata_tensor *y = &n->out[0];
     y->rank = 4;
