@@ -113,6 +113,7 @@ struct harness_target {
     bool (*takes)(const struct trial *t, int row, void *user); /* a combination */
     bool steady; /* how a combination runs does not depend on those before it, but on */
     unsigned turn; /* this and the seed */
+    bool one_mode; /* of math for a combination, in turn; else both */
     void (*visit)(struct trial *t, int row); /* in place of the comparison */
     harness_problem problem;                 /* in place of lines to `report` */
     void *user;

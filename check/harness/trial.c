@@ -169,16 +169,17 @@ static int other_mode(struct trial *k)
     return STRATA_MATH_TENSOR_OP;
 }
 
-/* On the host, math modes are one. Elsewhere given shapes run in two; a sweep runs each
- * in turn, and in the other one where accept refuses that. */
+/* On the host, math modes are one. Elsewhere given shapes run in two; a sweep and a quick
+ * check run each in turn, and in the other one where accept refuses that. */
 static void run_combination(struct trial *k, int row)
 {
     strata_node *node = &k->node.node;
     const int other = other_mode(k);
     const bool begin = k->target->mirror && k->turn++ % 2;
+    const bool one = k->c->sweep || is_large(k) || k->target->one_mode;
     math_tell(node, begin ? other : STRATA_MATH_DEFAULT);
     run_variants(k, row);
-    if (k->target->mirror && (k->node.vetoed || !(k->c->sweep || is_large(k)))) {
+    if (k->target->mirror && (k->node.vetoed || !one)) {
         math_tell(node, begin ? STRATA_MATH_DEFAULT : other);
         run_variants(k, row);
     }

@@ -469,7 +469,7 @@ void cases_run(struct check_child *c, enum cases_sweep sweep)
     }
     if (c->o->quick && !c->o->formats) {
         c->target.takes = in_sample;
-        c->target.steady = true;
+        c->target.steady = c->target.one_mode = true;
     }
     run_own(c, sweep);
     if (sweep == CASES_ALL) {
