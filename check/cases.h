@@ -13,6 +13,7 @@
 #define CASES_OWN 16
 #define CASES_TYPES 24
 #define CASES_SHAPES 192
+#define CASES_FORMATS 64
 
 struct check_child;
 
@@ -27,7 +28,9 @@ struct check_cases {
     const char *pattern[HARNESS_INPUTS]; /* of an input's shape; NULL: as the usual one */
     struct check_own {
         char attrs[CASES_TEXT], shapes[CASES_SHAPES];
-    } own[CASES_OWN]; /* of the network beside the file */
+        struct harness_range weight[HARNESS_WEIGHTS]; /* 0 to 0: as ever */
+    } own[CASES_OWN];                                 /* of the network beside the file */
+    const struct harness_range *weight; /* of the own case that runs now, or NULL */
     size_t n_own;
     char own_note[256];       /* where they are from, or why there are none; or "" */
     int8_t lead[CASES_IMPLS]; /* of each impl of the layer: the first case it takes */
@@ -38,7 +41,9 @@ struct check_cases {
     struct check_sample {
         uint64_t start, state;
         size_t n, most, step; /* combinations seen: of this case, of any; one in step */
-    } sample;                 /* of a quick check */
+        struct harness_formats formats[CASES_FORMATS];
+        unsigned n_formats; /* seen of this case */
+    } sample;               /* of a quick check */
 };
 
 /* Fill c->cases; false, after a finding, if nothing works. */

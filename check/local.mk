@@ -52,6 +52,7 @@ libstrata_check_la_SOURCES = \
 	check/harness/trial.h \
 	check/harness/trial_numbers.c \
 	check/harness/trial_problem.c \
+	check/harness/trial_types.c \
 	check/harness/trial_values.c \
 	check/test/values.c
 EXTRA_DIST += check/README.md

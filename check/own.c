@@ -3,6 +3,7 @@
  * Cases of the plugin's own: the layers of its type in the network beside it, gate.ini
  * for gate.so, with their attributes and the shapes that arrive at them.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +49,22 @@ static bool write_attrs(char out[CASES_TEXT], const struct network_layer *l,
     return used < CASES_TEXT;
 }
 
+/* Weights that the network has at random are as large as it has them (He-normal): with
+ * many terms a sum of larger ones tells only how errors grow. */
+static void keep_ranges(struct check_own *own, const struct network_layer *l)
+{
+    for (size_t i = 0; i < l->type->n_weights && i < HARNESS_WEIGHTS; i++) {
+        const struct network_weight *w = &l->weights[i];
+        int64_t terms = 1;
+        for (int d = w->rank > 1; d < w->rank; d++)
+            terms *= w->dims[d];
+        if (w->source != WEIGHT_RANDOM || terms < 1)
+            continue;
+        own->weight[i].high = sqrt(6 / (double)terms);
+        own->weight[i].low = -own->weight[i].high;
+    }
+}
+
 static void keep_layer(struct check_cases *k, const strata_network *net,
                        const struct network_layer *l)
 {
@@ -61,6 +78,7 @@ static void keep_layer(struct check_cases *k, const strata_network *net,
         memcpy(in[i].dims, t->dims, sizeof in[i].dims);
     }
     cases_write_shapes(own->shapes, sizeof own->shapes, in, l->n_inputs);
+    keep_ranges(own, l);
     if (write_attrs(own->attrs, l, net->config))
         k->n_own++;
 }

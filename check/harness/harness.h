@@ -111,7 +111,9 @@ struct harness_target {
     bool (*wants)(const struct registry_impl *impl, void *user);
     void (*place)(const struct trial *t, void *user); /* before each shape and variant */
     bool (*takes)(const struct trial *t, int row, void *user); /* a combination */
-    bool steady; /* how a combination runs does not depend on those before it */
+    bool steady; /* how a combination runs does not depend on those before it, but on */
+    unsigned turn; /* this and the seed */
+    bool one_mode; /* of math for a combination, in turn; else both */
     void (*visit)(struct trial *t, int row); /* in place of the comparison */
     harness_problem problem;                 /* in place of lines to `report` */
     void *user;
@@ -223,6 +225,8 @@ bool harness_is_typed(const struct registry_layer *layer);
 bool harness_ignores_nan(const struct registry_layer *layer);
 /* Whether numbers between inputs and outputs may be rounded to E4M3. */
 bool harness_rounds_within(const struct registry_layer *layer);
+/* Whether they are held to the range of FP16 where the inputs are FP16. */
+bool harness_holds_within(const struct registry_layer *layer);
 /* The layer's "strata.reference/2" or "/1"; ENOTFOUND without either. */
 int harness_reference(struct harness_node *n, const void *const *in,
                       const void *const *weight, void *const *out);

@@ -320,6 +320,11 @@ bool harness_rounds_within(const struct registry_layer *layer)
     return (reference_flags(layer) & STRATA_E4M3_WITHIN) != 0;
 }
 
+bool harness_holds_within(const struct registry_layer *layer)
+{
+    return (reference_flags(layer) & STRATA_HELD_WITHIN) != 0;
+}
+
 /* Doubles for values of any class; the values themselves where they are doubles. */
 static bool lend_reals(const double **out, double **made, const void *values,
                        const strata_tensor *t)

@@ -169,16 +169,17 @@ static int other_mode(struct trial *k)
     return STRATA_MATH_TENSOR_OP;
 }
 
-/* On the host, math modes are one. Elsewhere given shapes run in two; a sweep runs each
- * in turn, and in the other one where accept refuses that. */
+/* On the host, math modes are one. Elsewhere given shapes run in two; a sweep and a quick
+ * check run each in turn, and in the other one where accept refuses that. */
 static void run_combination(struct trial *k, int row)
 {
     strata_node *node = &k->node.node;
     const int other = other_mode(k);
     const bool begin = k->target->mirror && k->turn++ % 2;
+    const bool one = k->c->sweep || is_large(k) || k->target->one_mode;
     math_tell(node, begin ? other : STRATA_MATH_DEFAULT);
     run_variants(k, row);
-    if (k->target->mirror && (k->node.vetoed || !(k->c->sweep || is_large(k)))) {
+    if (k->target->mirror && (k->node.vetoed || !one)) {
         math_tell(node, begin ? STRATA_MATH_DEFAULT : other);
         run_variants(k, row);
     }
@@ -206,6 +207,20 @@ static bool combination_fits(const struct trial *k)
         if (!fits(&n->out[i], k->formats.out[i], NULL))
             return false;
     return true;
+}
+
+/* A visitor has one run to try, in the mode that accept takes. */
+static void visit(struct trial *k, int row)
+{
+    const int modes[] = {STRATA_MATH_DEFAULT, other_mode(k)};
+    const int n = k->target->mirror ? 2 : 1, failures = k->result.failures;
+    const int64_t runs = k->result.runs;
+    for (int i = 0; i < n && k->result.runs == runs && k->result.failures == failures;
+         i++) {
+        math_tell(&k->node.node, modes[i]);
+        k->target->visit(k, row);
+    }
+    math_tell(&k->node.node, STRATA_MATH_DEFAULT);
 }
 
 static bool wanted(const struct trial *k, const struct registry_impl *impl)
@@ -248,7 +263,7 @@ static void visit_rows(struct trial *k)
         const int64_t all = harness_combinations(row, &k->node);
         const int64_t step = k->target->formats ? 1 : all / MOST_COMBINATIONS + 1;
         if (k->target->steady)
-            k->turn = (int)(k->seed % 64);
+            k->turn = (int)((k->seed + k->target->turn) % 64);
         bool first = true;
         for (int64_t at = step > 1 ? k->turn++ % step : 0;
              !k->done && harness_combination(&k->formats, row, &k->node, at);
@@ -257,9 +272,9 @@ static void visit_rows(struct trial *k)
                 continue;
             first = false;
             if (k->target->steady)
-                k->turn = (int)((k->seed + r + (uint64_t)at) % 64);
+                k->turn = (int)((k->seed + k->target->turn + r + (uint64_t)at) % 64);
             if (k->target->visit)
-                k->target->visit(k, (int)r);
+                visit(k, (int)r);
             else
                 run_combination(k, (int)r);
         }
@@ -435,32 +450,7 @@ static void check_shapes(struct trial *k)
         check_shape(k, k->c->in, n_in < 0 ? 0 : n_in > 0 ? n_in : 1);
 }
 
-/* ---- types of inputs ----------------------------------------------------------- */
-
-/* Types that some row takes on its first input. */
-static uint64_t row_types(const struct registry_layer *layer)
-{
-    uint64_t types = 0;
-    for (size_t i = 0; i < layer->n_impls; i++)
-        for (uint32_t r = 0; r < layer->impls[i].impl.rows.n; r++)
-            for (int f = 0; f < STRATA_FORMAT_COUNT; f++)
-                if (layer->impls[i].rows[r].in[0] >> f & 1)
-                    types |= UINT64_C(1) << format_at(f)->dtype;
-    return types;
-}
-
-/* Those that the case also runs as. */
-static uint64_t further_types(const struct trial *k)
-{
-    const uint64_t integers = 1u << STRATA_INT8 | 1u << STRATA_UINT8 |
-                              1u << STRATA_INT32 | UINT64_C(1) << STRATA_INT64;
-    uint64_t types = k->c->dtypes;
-    if (k->c->integers && !k->c->in_dtype[0])
-        types |= integers & row_types(k->node.layer);
-    if (!k->c->refused && !k->c->in_dtype[0])
-        types |= UINT64_C(1) << STRATA_FP64 & row_types(k->node.layer);
-    return k->c->n_in < 0 ? 0 : types;
-}
+/* ---- all ------------------------------------------------------------------------ */
 
 struct harness_result harness_check_on(const struct harness_target *target,
                                        const struct registry_layer *layer,
@@ -477,7 +467,7 @@ struct harness_result harness_check_on(const struct harness_target *target,
     k->seed = seed;
     k->turn = (int)(seed % 64);
     k->node.layer = layer;
-    const uint64_t types = further_types(k);
+    const uint64_t types = trial_further_types(k);
     check_shapes(k);
     for (k->as = 1; k->as < STRATA_DTYPE_COUNT; k->as++)
         if (types >> k->as & 1)

@@ -12,6 +12,7 @@ struct trial_values {
     /* check/harness/number.h; NULL: absent */
     void *in[HARNESS_INPUTS], *weight[HARNESS_WEIGHTS], *out[HARNESS_OUTPUTS];
     void *expected[HARNESS_OUTPUTS];
+    void *held[HARNESS_OUTPUTS];    /* the same of FP16 within; made when asked for */
     double shaken[HARNESS_OUTPUTS]; /* how much the roundings of inputs change each */
     double *residual;
     double *wanted; /* of the first output behind an epilogue */
@@ -86,10 +87,18 @@ void trial_follow(struct trial *t);
 /* Whether the result is out of its dtype's range, and the impl may then give any number.
  */
 bool trial_drops(const struct trial *t, double want, int32_t dtype);
+/* What output o may be instead of what is expected: the definition with all that lies
+ * between held to FP16's range, as the layer says and the inputs' formats have it. NULL:
+ * nothing else. */
+const double *trial_held(struct trial *t, int o);
 /* Whether NaN and infinities of output o are as they are expected, and its numbers agree
  * within what is allowed; else where they are not: at. */
-bool trial_specials_agree(const struct trial *t, int o, int32_t dtype, double allowed,
-                          int64_t *at);
+bool trial_specials_agree(const struct trial *t, int o, const double *expected,
+                          int32_t dtype, double allowed, int64_t *at);
+
+/* trial_types.c */
+/* Dtypes that the inputs of a case are tried as, beside its own, as a mask. */
+uint64_t trial_further_types(const struct trial *t);
 
 /* trial.c */
 /* session_make with this trial's values. */

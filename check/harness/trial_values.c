@@ -196,6 +196,7 @@ void trial_free_values(struct trial_values *v)
     for (int i = 0; i < HARNESS_OUTPUTS; i++) {
         free(v->out[i]);
         free(v->expected[i]);
+        free(v->held[i]);
     }
     free(v->residual);
     free(v->wanted);
@@ -289,10 +290,10 @@ static int64_t plane_of(const strata_tensor *out)
 }
 
 /* What output o has to be: the definition's values, with the epilogue applied. */
-static const double *wanted_values(const struct trial *k, const strata_epilogue *e, int o)
+static const double *wanted_values(const struct trial *k, const strata_epilogue *e, int o,
+                                   const double *expected)
 {
     const strata_tensor *out = &k->node.out[o];
-    const double *expected = k->v.expected[o];
     const int64_t plane = plane_of(out), channels = out->rank > 1 ? out->dims[1] : 1;
     int64_t i = 0;
     if (!e->flags)
@@ -357,10 +358,9 @@ static bool agrees(double got, double want, double allowed, int32_t dtype)
 }
 
 /* How far an output may be off, and the largest number in it. */
-static double allowed_error(const struct trial *k, const double *wanted, int o,
-                            int32_t dtype, double *largest)
+static double allowed_error(const struct trial *k, const double *expected,
+                            const double *wanted, int o, int32_t dtype, double *largest)
 {
-    const double *expected = k->v.expected[o];
     double sum = 0;
     *largest = 0;
     for (int64_t i = 0; i < k->node.out[o].count; i++) {
@@ -371,54 +371,71 @@ static double allowed_error(const struct trial *k, const double *wanted, int o,
     return bound(k, dtype, *largest, sum) + 4 * k->v.shaken[o];
 }
 
-/* Where an activation jumps, an error before it may put an element on the other side. */
-static bool agrees_across(const struct trial *k, const strata_epilogue *e, int o,
-                          int64_t i, double allowed, int32_t dtype)
+/* What an activation makes of a sum that is off: of one that is rounded to the format
+ * first, as layers by themselves round it; and where it jumps, of one that is on the
+ * other side. */
+static bool agrees_behind(const struct trial *k, const strata_epilogue *e,
+                          const double *expected, int o, int64_t i, double allowed,
+                          int32_t dtype)
 {
-    const double *got = k->v.out[o], *expected = k->v.expected[o];
-    const bool jumps =
-        e->flags & STRATA_EPILOGUE_ACTIVATION &&
-        (e->activation == STRATA_SHRINK || e->activation == STRATA_THRESHOLDED_RELU);
-    if (!jumps)
-        return false;
+    const double got = ((const double *)k->v.out[o])[i];
     const strata_tensor *out = &k->node.out[o];
     const int64_t channel = out->rank > 1 ? i / plane_of(out) % out->dims[1] : 0;
+    if (!(e->flags & STRATA_EPILOGUE_ACTIVATION))
+        return false;
     const double x = before_activation(k, e, expected[i], i, channel);
-    return agrees(got[i], activate(e, x - allowed), 2 * allowed, dtype) ||
-           agrees(got[i], activate(e, x + allowed), 2 * allowed, dtype);
+    const bool jumps =
+        e->activation == STRATA_SHRINK || e->activation == STRATA_THRESHOLDED_RELU;
+    return (number_is_any(dtype) &&
+            agrees(got, activate(e, number_round(dtype, x)), allowed, dtype)) ||
+           (jumps && (agrees(got, activate(e, x - allowed), 2 * allowed, dtype) ||
+                      agrees(got, activate(e, x + allowed), 2 * allowed, dtype)));
 }
 
-static void compare_reals(struct trial *k, const strata_epilogue *e, int o)
+#define WHAT 256 /* characters that say what is wrong */
+
+/* Where output o is not `expected` with the epilogue applied, the worst of it. */
+static bool reals_differ(struct trial *k, const strata_epilogue *e, int o,
+                         const double *expected, char what[WHAT])
 {
-    static const strata_epilogue none;
-    char what[256];
     const strata_tensor *t = &k->node.out[o];
-    e = o == 0 ? e : &none; /* epilogues are of the first output */
-    const double *got = k->v.out[o], *wanted = wanted_values(k, e, o);
+    const double *got = k->v.out[o], *wanted = wanted_values(k, e, o, expected);
     const int32_t dtype = format_at(__builtin_ctzll(k->formats.out[o]))->dtype;
     double largest, worst = -1;
     int64_t at = -1;
-    const double allowed = allowed_error(k, wanted, o, dtype, &largest);
+    const double allowed = allowed_error(k, expected, wanted, o, dtype, &largest);
     const bool special =
         k->c->numbers >= NUMBERS_NAN && k->c->numbers <= NUMBERS_NEGATIVE_INFINITE;
-    if (special && trial_specials_agree(k, o, dtype, allowed, &at))
-        return;
+    if (special && trial_specials_agree(k, o, expected, dtype, allowed, &at))
+        return false;
     for (int64_t i = 0; i < t->count && !special; i++) {
         double want = wanted[i], error = fabs(got[i] - want);
         if (agrees(got[i], want, allowed, dtype) || trial_drops(k, want, dtype) ||
-            agrees_across(k, e, o, i, allowed, dtype))
+            agrees_behind(k, e, expected, o, i, allowed, dtype))
             continue;
         if (at < 0 || error > worst || isnan(error))
             worst = error, at = i;
     }
     if (at < 0)
-        return;
+        return false;
     snprintf(
-        what, sizeof what,
+        what, WHAT,
         "output %d, element %lld is %.9g, should be %.9g (largest %.3g, allowed error "
         "%.3g)",
         o, (long long)at, got[at], wanted[at], largest, allowed);
-    trial_problem(k, "value-wrong", what);
+    return true;
+}
+
+static void compare_reals(struct trial *k, const strata_epilogue *e, int o)
+{
+    static const strata_epilogue none;
+    char what[WHAT], held[WHAT];
+    e = o == 0 ? e : &none; /* epilogues are of the first output */
+    if (!reals_differ(k, e, o, k->v.expected[o], what))
+        return;
+    const double *within = trial_held(k, o);
+    if (!within || reals_differ(k, e, o, within, held))
+        trial_problem(k, "value-wrong", what);
 }
 
 /* Integers and BOOL8 to the last bit. */

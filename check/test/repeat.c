@@ -135,10 +135,11 @@ static int live(struct trial *t, int row, struct session *s)
     return status;
 }
 
-/* Memory lost over some cycles. A library's caches may grow once more on a busy host, and
- * other processes' memory counts on a device, so that only what is lost each time anew is
- * the plugin's. */
+/* Memory lost over some cycles. A library's caches may grow once more on a busy host, so
+ * that only what is lost each time anew is the plugin's. A device counts the memory of
+ * all programs: only windows are asked behind which nothing changes for as long again. */
 #define LEAK_WINDOWS 5
+#define LEAK_MOST_WINDOWS 20 /* on a device that others use; then it cannot be told */
 #define LEAK_BYTES ((uint64_t)1 << 20) /* of a device */
 #define LEAK_HOST_BYTES 4096
 #define LEAK_CYCLE_BYTES 8
@@ -158,20 +159,35 @@ static size_t lost_host_bytes(struct trial *t, int row, struct session *s, int c
     return least;
 }
 
+/* Whether the device's free bytes stay within what is no leak for that long. */
+static bool stays_quiet(const struct trial *t, double for_s)
+{
+    const uint64_t before = device_bytes(t);
+    const long ns = (long)((for_s - (double)(long)for_s) * 1e9);
+    nanosleep(&(struct timespec){.tv_sec = (time_t)for_s, .tv_nsec = ns}, NULL);
+    const uint64_t now = device_bytes(t);
+    return now + LEAK_BYTES > before && before + LEAK_BYTES > now;
+}
+
 static uint64_t lost_bytes(struct trial *t, int row, struct session *s, int cycles,
-                           uint64_t free_before)
+                           uint64_t free_before, double took)
 {
     uint64_t least = UINT64_MAX;
-    for (int window = 0; window < LEAK_WINDOWS; window++) {
+    int quiet = 0;
+    for (int window = 0; window < LEAK_MOST_WINDOWS && quiet < LEAK_WINDOWS; window++) {
+        const double begin = seconds();
         for (int i = 0; window > 0 && i < cycles; i++)
             live(t, row, s);
         const uint64_t now = device_bytes(t);
         if (now + LEAK_BYTES > free_before)
             return 0;
-        least = free_before - now < least ? free_before - now : least;
-        free_before = now;
+        if (stays_quiet(t, window > 0 ? seconds() - begin : took)) {
+            least = free_before - now < least ? free_before - now : least;
+            quiet++;
+        }
+        free_before = device_bytes(t);
     }
-    return least;
+    return quiet == LEAK_WINDOWS ? least : 0;
 }
 
 /* Lives of an instance for half the time, then as many again: what the second half
@@ -190,11 +206,12 @@ static void count_leaks(struct trial *t, int row)
         half++;
     }
     const uint64_t free_before = device_bytes(t);
+    const double middle = seconds();
     struct environment open_before, open_after;
     environment_take(&open_before);
     const size_t host_lost = lost_host_bytes(t, row, &s, half);
     environment_take(&open_after);
-    const uint64_t lost = lost_bytes(t, row, &s, half, free_before);
+    const uint64_t lost = lost_bytes(t, row, &s, half, free_before, seconds() - middle);
     t->result.runs += 2 * half;
     mark_seen(&seen, t);
     if (host_lost > 0)

@@ -94,11 +94,25 @@ static bool enough(const struct check_child *c)
  * first one all, and others each time. */
 #define QUICK_COMBINATIONS 12
 
+/* Formats that have come up in this case, in order. All impls go through the same ones:
+ * what a library prepares for a problem, which takes some of them a second, serves all.
+ */
+static unsigned turn_of(struct check_sample *s, const struct harness_formats *formats)
+{
+    unsigned at = 0;
+    while (at < s->n_formats && memcmp(&s->formats[at], formats, sizeof *formats) != 0)
+        at++;
+    if (at == s->n_formats && at < CASES_FORMATS)
+        s->formats[s->n_formats++] = *formats;
+    return at < CASES_FORMATS ? at : (unsigned)s->n;
+}
+
 static bool in_sample(const struct trial *t, int row, void *user)
 {
     struct check_sample *s = &((struct check_child *)user)->cases.sample;
-    const bool next = (s->start + s->n++) % s->step == 0;
+    const bool next = (s->start + turn_of(s, &t->formats)) % s->step == 0;
     (void)row;
+    s->n++;
     return next || (t->tally && t->tally->runs == 0); /* an impl that takes few cases */
 }
 
@@ -110,6 +124,8 @@ static void begin_sample(struct check_child *c)
     s->state = s->state * UINT64_C(6364136223846793005) + c->o->seed + 1;
     s->start = s->state >> 33;
     s->n = 0;
+    s->n_formats = 0;
+    c->target.turn++;
 }
 
 /* What a case is besides attributes and shapes. */
@@ -140,6 +156,8 @@ static void run_case(struct check_child *c, const char *attrs,
         if (i > 0 && types[i] != types[0] && !number_is_real(types[i]))
             k.in_range[i] = (struct harness_range){0, 1}; /* indices, lengths, masks */
     }
+    if (c->cases.weight)
+        memcpy(k.weight_range, c->cases.weight, sizeof k.weight_range);
     if (enough(c))
         return;
     begin_sample(c);
@@ -318,6 +336,15 @@ static void run_all_numbers(struct check_child *c)
     }
 }
 
+/* The weights of the author's case, as the network has them. */
+static void choose_weights(struct check_cases *k, const char *attrs, const char *shapes)
+{
+    k->weight = NULL;
+    for (size_t i = 0; i < k->n_own; i++)
+        if (strcmp(k->own[i].attrs, attrs) == 0 && strcmp(k->own[i].shapes, shapes) == 0)
+            k->weight = k->own[i].weight;
+}
+
 static void run_shapes(struct check_child *c, const char *attrs, const char *text,
                        enum cases_sweep sweep)
 {
@@ -327,12 +354,14 @@ static void run_shapes(struct check_child *c, const char *attrs, const char *tex
     const unsigned optional = optional_weights(c->layer);
     if (given < 0)
         return;
+    choose_weights(&c->cases, attrs, text);
     run_case(c, attrs, shapes, n_in, usually);
     if (optional)
         run_case(c, attrs, shapes, n_in, (struct manner){.absent = optional});
     run_types(c, attrs, shapes, n_in);
     if (sweep == CASES_ALL)
         run_numbers(c, attrs, shapes, n_in, 0);
+    c->cases.weight = NULL;
 }
 
 static void run_given(struct check_child *c, enum cases_sweep sweep)
@@ -438,8 +467,10 @@ void cases_run(struct check_child *c, enum cases_sweep sweep)
         run_given(c, sweep);
         return;
     }
-    if (c->o->quick && !c->o->formats)
+    if (c->o->quick && !c->o->formats) {
         c->target.takes = in_sample;
+        c->target.steady = c->target.one_mode = true;
+    }
     run_own(c, sweep);
     if (sweep == CASES_ALL) {
         run_many(c, k->attrs[0]);

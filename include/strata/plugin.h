@@ -490,12 +490,12 @@ typedef struct strata_module {
 enum {
     STRATA_NAN_IGNORED = 1, /* a number may come of inputs that hold a NaN, as where a
                                maximum passes over it */
-    STRATA_E4M3_WITHIN = 2  /* numbers between inputs and outputs may be rounded to E4M3:
-                               outputs may be off by 2^-4 of the largest */
+    STRATA_E4M3_WITHIN = 2  /* what lies between may be E4M3: outputs off by 2^-4 */
+#define STRATA_HELD_WITHIN 4 /* in[0] of FP16: what lies between is held to +-65504 */
 };
 typedef struct strata_reference {
     uint32_t struct_size;
-    uint32_t flags; /* of the two above */
+    uint32_t flags; /* of those above */
     int (*run)(const strata_node *n, const double *const *in, const double *const *weight,
                double *const *out);
 } strata_reference;
@@ -506,7 +506,7 @@ typedef struct strata_reference {
 #define STRATA_REFERENCE_V2 "strata.reference/2"
 typedef struct strata_reference_typed {
     uint32_t struct_size;
-    uint32_t flags; /* of the two above */
+    uint32_t flags; /* of those above */
     int (*run)(const strata_node *n, const void *const *in, const void *const *weight,
                void *const *out);
 } strata_reference_typed;

@@ -217,11 +217,17 @@ static int choose(const strata_node *n, int index, struct cudnn_choice **choice,
     return STRATA_OK;
 }
 
+/* Other batches have other plans, of which a smaller one may want some where this one
+ * wants none: what a batch that varies keeps is at least this. */
+#define LEAST_WORKSPACE ((size_t)1 << 20)
+
 static size_t workspace_of(const strata_node *n, int index)
 {
     struct cudnn_choice *choice;
     struct cudnn_plan *plan;
-    return choose(n, index, &choice, &plan) == STRATA_OK ? plan->workspace : SIZE_MAX;
+    if (choose(n, index, &choice, &plan) != STRATA_OK)
+        return SIZE_MAX;
+    return plan->workspace > LEAST_WORKSPACE ? plan->workspace : LEAST_WORKSPACE;
 }
 
 /* ---- setup ------------------------------------------------------------------------- */
@@ -436,10 +442,12 @@ static const strata_row main_rows[] = {
 
 #define IMPL(n_, rows_, efficiency_)                                                     \
     {                                                                                    \
-        .id = (n_) + 1, .device = STRATA_CUDA, .min_sm = 80,                             \
-        /* By its relu; its FP16 kernels give 0 where a sum is out of range. */        \
-        .flags = STRATA_WEIGHT_PACKED | STRATA_NAN_DROPPED | STRATA_OVERFLOW_DROPPED,   \
-            .epilogues = STRATA_EPILOGUE_RESIDUAL | STRATA_EPILOGUE_ACTIVATION,          \
+        .id = (n_) + 1, .device = STRATA_CUDA,                                           \
+        .min_sm =                                                                        \
+            80, /* By its relu; its FP16 kernels give 0 where a sum is out of range. */  \
+            .flags =                                                                     \
+                STRATA_WEIGHT_PACKED | STRATA_NAN_DROPPED | STRATA_OVERFLOW_DROPPED,     \
+        .epilogues = STRATA_EPILOGUE_RESIDUAL | STRATA_EPILOGUE_ACTIVATION,              \
         .name = "cudnn_" #n_, .rows = STRATA_ARRAY(rows_), .activations = ACTIVATIONS,   \
         .efficiency = (efficiency_), .state_size = sizeof(struct convolution),           \
         .ctx_size = sizeof(struct context), .accept = accept_##n_,                       \

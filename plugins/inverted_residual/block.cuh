@@ -88,11 +88,9 @@ static __device__ inline void inverted_keep(const inverted_job &j,
     inverted_activate(v, j.expanded);
 #pragma unroll
     for (int n = 0; n < Step / 8; n++) {
-        *(__half2 *)(to + n * 16) = upper ? __floats2half2_rn(v[4 * n], v[4 * n + 1])
-                                          : __half2half2(__ushort_as_half(0));
-        *(__half2 *)(to + 8 * out + n * 16) =
-            lower ? __floats2half2_rn(v[4 * n + 2], v[4 * n + 3])
-                  : __half2half2(__ushort_as_half(0));
+        *(uint32_t *)(to + n * 16) = upper ? inverted_halves(v[4 * n], v[4 * n + 1]) : 0;
+        *(uint32_t *)(to + 8 * out + n * 16) =
+            lower ? inverted_halves(v[4 * n + 2], v[4 * n + 3]) : 0;
     }
 }
 
@@ -159,6 +157,22 @@ static __device__ inline void inverted_slide(float (&sum)[INVERTED_ROWS][8],
     }
 }
 
+/* Eight channels for the second product, or to the output. */
+static __device__ inline void inverted_hold(const float (&v)[8], char *to)
+{
+    *(uint4 *)to = make_uint4(inverted_halves(v[0], v[1]), inverted_halves(v[2], v[3]),
+                              inverted_halves(v[4], v[5]), inverted_halves(v[6], v[7]));
+}
+
+static __device__ inline void inverted_store(const float (&v)[8], __half *to)
+{
+    pack<__half, 8> y;
+#pragma unroll
+    for (int c = 0; c < 8; c++)
+        y.v[c] = __float2half_rn(v[c]);
+    *(pack<__half, 8> *)to = y;
+}
+
 /* Where a tile is. */
 struct inverted_place {
     int image, top, left; /* of the output */
@@ -198,23 +212,20 @@ static __device__ inline void inverted_convolve(const inverted_job &j,
             inverted_slide<5, 2, Step>(sum, from, row * 2, j.halo_h, j.halo_w, w);
 #pragma unroll
         for (int o = 0; o < INVERTED_ROWS; o++) {
-            pack<__half, 8> y;
             inverted_activate(sum[o], j.convolved);
-#pragma unroll
-            for (int c = 0; c < 8; c++)
-                y.v[c] = __float2half_rn(sum[o][c]);
             const int at = row + o, h = place.top + at, wide = place.left + column;
             if (at >= j.tile_h)
                 continue;
             if (j.parts > 0)
-                *(pack<__half, 8> *)(shared + j.convolved_at +
-                                     (at * j.tile_w + column) * pitch + pack_at * 16) = y;
+                inverted_hold(sum[o], shared + j.convolved_at +
+                                          (at * j.tile_w + column) * pitch +
+                                          pack_at * 16);
             else if (h < j.out_h && wide < j.out_w && channel + pack_at * 8 < j.middle)
-                *(pack<__half, 8> *)(j.y +
-                                     (((int64_t)place.image * j.out_h + h) * j.out_w +
-                                      wide) *
-                                         j.middle +
-                                     channel + pack_at * 8) = y;
+                inverted_store(
+                    sum[o], j.y +
+                                (((int64_t)place.image * j.out_h + h) * j.out_w + wide) *
+                                    j.middle +
+                                channel + pack_at * 8);
         }
     }
 }
@@ -338,10 +349,7 @@ static __device__ inline void inverted_finish(const inverted_job &j,
             for (int c = 0; c < 8; c++)
                 v[c] += __half2float(add.v[c]);
             inverted_activate(v, j.projected);
-#pragma unroll
-            for (int c = 0; c < 8; c++)
-                add.v[c] = __float2half_rn(v[c]);
-            *(pack<__half, 8> *)(j.y + at) = add;
+            inverted_store(v, j.y + at);
         }
         i += INVERTED_THREADS;
         at = inverted_result(j, place, rank, first, i, &pixel, &channel);

@@ -119,6 +119,15 @@ static __device__ inline void inverted_multiply(float (&d)[4], const uint32_t (&
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+/* Two numbers as what lies between is kept: an infinity would make NaN of the sums that
+ * follow, so what is out of range is the largest number. A NaN stays one. */
+static __device__ inline uint32_t inverted_halves(float low, float high)
+{
+    uint32_t both;
+    asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+    return both;
+}
+
 static __device__ inline float inverted_bounded(float x, const inverted_tail &f)
 {
     asm("max.NaN.f32 %0, %0, %1; min.NaN.f32 %0, %0, %2;"

@@ -131,8 +131,9 @@ static const struct fault typed[] = {
     {"has one truth for all", "-D'POSITIVE(y)=1'", "value-wrong", "output 1"},
     {"reads an input that is absent", "-D'MASK(m, i)=(m)[i]'", "crash", "run was killed"},
     {"does not look for its last input", "-D'SHIFT(s, i)=0'", "value-wrong", "output 0"},
-    {"divides by a dim of 0", "-DEMPTY='volatile int64_t part = 8 / n->in[0].dims[0]; (void)part'",
-     "crash", "accept was killed by SIGFPE"},
+    {"divides by a dim of 0",
+     "-DEMPTY='volatile int64_t part = 8 / n->in[0].dims[0]; (void)part'", "crash",
+     "accept was killed by SIGFPE"},
 };
 
 TestSuite(numbers, .init = scratch_make, .fini = scratch_remove, .timeout = 600);
@@ -165,8 +166,8 @@ Test(numbers, a_dropped_nan_is_allowed_where_it_is_claimed)
         "i < n; i++) if (y[i] != y[i]) y[i] = 0%s'";
     static char output[OUTPUT], define[256];
     snprintf(define, sizeof define, drop, "");
-    const char *file = build("drop.so", "faulty/layer.c", SHARED " %s -O1 -w -lpthread",
-                             define);
+    const char *file =
+        build("drop.so", "faulty/layer.c", SHARED " %s -O1 -w -lpthread", define);
     int code = command(output, "check '%s' --test values", file);
     cr_expect_eq(code, 0, "exit code %d\n%s", code, output);
     snprintf(define, sizeof define, drop, "; else if (y[i] > 1e30f) y[i] = 0");
@@ -174,6 +175,32 @@ Test(numbers, a_dropped_nan_is_allowed_where_it_is_claimed)
     code = command(output, "check '%s' --test values", file);
     cr_expect(code == 1 && names(output, "value-wrong", "should be inf"),
               "exit code %d\n%s", code, output);
+}
+
+/* Where the reference says so, and holds it too when it is asked for FP16. */
+Test(numbers, what_lies_between_is_held_where_that_is_claimed)
+{
+    static const char held[] = "-D'ELEMENT(x)=((float)hold(6 * (x), 65504) / 4)' "
+                               "-D'DEFINED(x, most)=(hold(6 * (x), most) / 4)' ";
+    static const struct {
+        const char *flags;
+        int code;
+        const char *words;
+    } cases[] = {
+        {"-DREFERENCE_FLAGS=STRATA_HELD_WITHIN", 0, ""},
+        {"", 1, "should be"},
+        {"-DREFERENCE_FLAGS=STRATA_HELD_WITHIN "
+         "-D'WRITE(x)=strata_half_of_float((x) > 16300 ? 1 : (x))'",
+         1, "is 1, should be"},
+    };
+    static char output[OUTPUT];
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const char *file = build("held.so", "faulty/half.c", SHARED " %s %s -O1 -w", held,
+                                 cases[i].flags);
+        const int code = command(output, "check '%s' --test values", file);
+        cr_expect(code == cases[i].code && strstr(output, cases[i].words),
+                  "case %zu: exit code %d\n%s", i, code, output);
+    }
 }
 
 Test(numbers, nothing_is_found_where_nothing_is_wrong)

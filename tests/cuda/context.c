@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 TestSuite(cuda_context, .fini = remove_files, .timeout = 600);
 
@@ -254,41 +255,67 @@ Test(cuda_context, threads_share_an_engine_with_contexts_of_their_own)
     close_net(&n);
 }
 
-Test(cuda_context, a_thousand_contexts_leave_no_memory_behind)
-{
-    strata_handle *h = need_cuda();
-    const struct device_ops *ops = h->device->ops;
-    strata_error err = {0};
-    strata_memory_stats before = {.struct_size = sizeof before},
-                        after = {.struct_size = sizeof after};
-    uint64_t free_before = 0;
-    struct net n;
-    write_chain(kernels, 5, false);
-    open_net(&n, h);
-    strata_get_memory_stats(h, &before, NULL);
-    for (int i = 0; i < 1020; i++) {
-        strata_context *c = NULL;
-        if (i == 20) /* the driver's own pools have grown */
-            free_before = ops->free_bytes(h->device);
-        OK(strata_context_create(&c, n.engine, h, &err));
-        OK(strata_context_prepare(c, &err));
-        OK(strata_context_run(c, &err));
-        strata_context_destroy(c);
-    }
-    strata_get_memory_stats(h, &after, NULL);
-    cr_expect_eq(after.current_bytes, before.current_bytes);
-    cr_expect_eq(after.current_blocks, before.current_blocks);
-    cr_expect_eq(ops->free_bytes(h->device), free_before,
-                 "device: %lld bytes more in use",
-                 (long long)free_before - (long long)ops->free_bytes(h->device));
-    close_net(&n);
-}
-
 static double milliseconds(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static void use_contexts(const struct net *n, strata_handle *h, int count)
+{
+    strata_error err = {0};
+    for (int i = 0; i < count; i++) {
+        strata_context *c = NULL;
+        OK(strata_context_create(&c, n->engine, h, &err));
+        OK(strata_context_prepare(c, &err));
+        OK(strata_context_run(c, &err));
+        strata_context_destroy(c);
+    }
+}
+
+/* The device's count is of all programs', which come and go: contexts leave nothing
+ * behind where it is once the same after a thousand of them. Where it never is, but is
+ * while none are made, for as long, they do; where neither, it cannot be told here. */
+static void expect_no_loss(const struct net *n, strata_handle *h)
+{
+    enum { FIRST = 1000, LATER = 200, ROUNDS = 20, QUIET = 5 };
+    const struct device_ops *ops = h->device->ops;
+    const double end = milliseconds() + 30e3;
+    int quiet = 0;
+    uint64_t before = 0, after = 0;
+    for (int i = 0; i < ROUNDS && quiet < QUIET && (i < 2 || milliseconds() < end); i++) {
+        const double begin = milliseconds();
+        before = ops->free_bytes(h->device);
+        use_contexts(n, h, i == 0 ? FIRST : LATER);
+        after = ops->free_bytes(h->device);
+        if (after == before)
+            return;
+        usleep((useconds_t)((milliseconds() - begin) * 1e3));
+        quiet += ops->free_bytes(h->device) == after;
+    }
+    cr_expect_lt(quiet, QUIET, "device: %lld bytes more in use after %d contexts",
+                 (long long)before - (long long)after, LATER);
+    if (quiet < QUIET)
+        fprintf(stderr, "# other programs' memory changed all the time: the device's "
+                        "count tells nothing of contexts\n");
+}
+
+Test(cuda_context, a_thousand_contexts_leave_no_memory_behind)
+{
+    strata_handle *h = need_cuda();
+    strata_memory_stats before = {.struct_size = sizeof before},
+                        after = {.struct_size = sizeof after};
+    struct net n;
+    write_chain(kernels, 5, false);
+    open_net(&n, h);
+    strata_get_memory_stats(h, &before, NULL);
+    use_contexts(&n, h, 20); /* the driver's own pools grow */
+    expect_no_loss(&n, h);
+    strata_get_memory_stats(h, &after, NULL);
+    cr_expect_eq(after.current_bytes, before.current_bytes);
+    cr_expect_eq(after.current_blocks, before.current_blocks);
+    close_net(&n);
 }
 
 /* The longest of some calls that must all say that the device is lost. */

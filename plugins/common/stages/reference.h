@@ -9,6 +9,15 @@
 
 #include "plugins/common/stages/stages.h"
 
+/* What lies between is stored in FP16 where the input is, and never becomes infinite. */
+static void stages_hold(const strata_node *n, double *between, int64_t count)
+{
+    const double most = 65504;
+    for (int64_t i = 0; i < count && n->in[0].dtype == STRATA_FP16; i++)
+        if (!isnan(between[i]))
+            between[i] = fmin(fmax(between[i], -most), most);
+}
+
 static double stages_exact(const struct stages *s, int stage, double x)
 {
     const strata_activation *f = &s->f[stage];
@@ -67,6 +76,26 @@ static void stages_exact_convolution(const struct stages *s, const double *const
         }
 }
 
+static void stages_exact_image(const strata_node *n, const struct stages *s,
+                               const double *const *weight, const double *x,
+                               const double *addend, double *between, double *convolved,
+                               double *y)
+{
+    const int64_t in = window_in_count(&s->w), out = window_out_count(&s->w);
+    if (s->first) {
+        stages_exact_product(s, STAGE_FIRST, weight, x, between, s->channels, s->before,
+                             in, NULL);
+        stages_hold(n, between, s->before * in);
+        x = between;
+    }
+    stages_exact_convolution(s, weight, x, s->last ? convolved : y);
+    if (!s->last)
+        return;
+    stages_hold(n, convolved, s->behind * out);
+    stages_exact_product(s, STAGE_LAST, weight, convolved, y, s->behind, s->results, out,
+                         addend);
+}
+
 static int stages_reference(const strata_node *n, const double *const *in,
                             const double *const *weight, double *const *out)
 {
@@ -77,18 +106,10 @@ static int stages_reference(const strata_node *n, const double *const *in,
     const int64_t plane = window_in_count(&s.w), results = window_out_count(&s.w);
     double *between = calloc((size_t)s.before, (size_t)plane * sizeof *between);
     double *convolved = calloc((size_t)s.behind, (size_t)results * sizeof *convolved);
-    for (int64_t i = 0; i < n->in[0].dims[0] && between && convolved; i++) {
-        const double *x = in[0] + i * s.channels * plane;
-        const int64_t at = i * s.results * results;
-        if (s.first)
-            stages_exact_product(&s, STAGE_FIRST, weight, x, between, s.channels,
-                                 s.before, plane, NULL);
-        stages_exact_convolution(&s, weight, s.first ? between : x,
-                                 s.last ? convolved : out[0] + at);
-        if (s.last)
-            stages_exact_product(&s, STAGE_LAST, weight, convolved, out[0] + at, s.behind,
-                                 s.results, results, n->n_in > 1 ? in[1] + at : NULL);
-    }
+    for (int64_t i = 0; i < n->in[0].dims[0] && between && convolved; i++)
+        stages_exact_image(n, &s, weight, in[0] + i * s.channels * plane,
+                           n->n_in > 1 ? in[1] + i * s.results * results : NULL, between,
+                           convolved, out[0] + i * s.results * results);
     const bool had_memory = between && convolved;
     free(between);
     free(convolved);
@@ -96,7 +117,7 @@ static int stages_reference(const strata_node *n, const double *const *in,
                       : STRATA_FAIL(n, STRATA_ENOMEM, "no memory for what is between");
 }
 
-static const strata_reference stages_exactly = {sizeof stages_exactly, 0,
+static const strata_reference stages_exactly = {sizeof stages_exactly, STRATA_HELD_WITHIN,
                                                 stages_reference};
 
 static const void *stages_extension(const char *id)
