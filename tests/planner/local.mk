@@ -14,6 +14,7 @@ CRITERION_TESTS += \
 	tests/planner/linear \
 	tests/planner/merge \
 	tests/planner/merge_faults \
+	tests/planner/merge_joined \
 	tests/planner/merge_values \
 	tests/planner/nets \
 	tests/planner/objective \
@@ -55,6 +56,10 @@ tests_planner_merge_faults_SOURCES = tests/planner/merge_faults.c \
 tests_planner_merge_faults_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_planner_merge_faults_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_planner_merge_faults_LDFLAGS = $(AM_LDFLAGS) $(FAULT_WRAPS)
+tests_planner_merge_joined_SOURCES = tests/planner/merge_joined.c \
+	tests/planner/planning.h
+tests_planner_merge_joined_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_planner_merge_joined_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_planner_merge_values_SOURCES = tests/planner/merge_values.c \
 	tests/engine/engine_session.h
 tests_planner_merge_values_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
