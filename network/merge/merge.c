@@ -299,7 +299,8 @@ static int add_range(struct merging *m, const struct network_layer *join, int la
         return STRATA_ENOMEM;
     ends[0] = larger;
     ends[1] = result;
-    *p = (strata_slice){.axes = one(m, 1, err),
+    *p = (strata_slice){.axis = 1, /* not the batch */
+                        .axes = one(m, 1, err),
                         .begin = one(m, begin, err),
                         .end = one(m, begin + m->base->tensors[result].dims[1], err)};
     if (!p->axes.n || !p->begin.n || !p->end.n)
