@@ -59,6 +59,7 @@ PLANNER_SOURCES = \
 	planner/memory.c \
 	planner/merge/merge.c \
 	planner/merge/merge.h \
+	planner/merge/price.c \
 	planner/merge/record.c \
 	planner/memory_order.c \
 	planner/model/model.c \

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What reads the tensors of siblings and can be one layer where they are: rotations of
- * some, or a gate of two. Siblings are put in order for it, those that are rotated first,
- * or the one that is the gate.
+ * some, or a gate of two; or a concatenation of some, which can take them all. Siblings
+ * are put in order for it: those that are rotated first, or the one that is the gate; or
+ * at the end at which the concatenation reads them, as it does.
  */
 #include "network/merge/merge.h"
 
@@ -170,4 +171,113 @@ void network_find_behind(struct network_siblings *g, const struct network_readin
 {
     if (!find_gate(g, r))
         find_turns(g, r, axis);
+}
+
+/* ---- a concatenation ----------------------------------------------------------------
+ */
+
+/* The chain that ends in a tensor, or -1. */
+static int chain_of(const strata_network *net, const struct network_siblings *g,
+                    int tensor)
+{
+    int c = g->n - 1;
+    while (c >= 0 &&
+           net->layers[network_sibling(g, c, g->length - 1)].outputs[0] != tensor)
+        c--;
+    return c;
+}
+
+/* Inputs of a layer that chains end in, from one end of its list on. */
+static int count_ends(const strata_network *net, const struct network_siblings *g,
+                      const struct network_layer *l, bool first)
+{
+    int n = 0;
+    while (n < l->n_inputs &&
+           chain_of(net, g, l->inputs[first ? n : l->n_inputs - 1 - n]) >= 0)
+        n++;
+    return n;
+}
+
+static struct network_joined joined_by(const strata_network *net,
+                                       const struct network_siblings *g,
+                                       const struct network_layer *l)
+{
+    struct network_joined j = {count_ends(net, g, l, true), true};
+    if (j.n == 0)
+        j = (struct network_joined){count_ends(net, g, l, false), false};
+    return j;
+}
+
+struct network_joined network_joined_of(const strata_network *net,
+                                        const struct network_siblings *g)
+{
+    return joined_by(net, g, &net->layers[network_behind_layer(g, 0)]);
+}
+
+/* A Concatenation of channels of which the user says nothing. */
+static bool joins_channels(const strata_network *net, const struct network_layer *l)
+{
+    if (!is_type(l, "core::Concatenation@1"))
+        return false;
+    const strata_concatenation *p = l->params;
+    const struct network_tensor *y = &net->tensors[l->outputs[0]];
+    return !l->impl && !l->formats && l->n_names == 0 && !y->formats && !y->exact &&
+           (p->axis < 0 ? p->axis + y->rank : p->axis) == 1;
+}
+
+/* Whether it reads some chains, each once, side by side at one end, and something else
+ * besides. */
+static bool can_join(const strata_network *net, const struct network_siblings *g,
+                     const struct network_layer *l)
+{
+    const struct network_joined j = joined_by(net, g, l);
+    bool seen[NETWORK_MAX_SIBLINGS] = {false};
+    int n = 0;
+    for (int i = 0; i < l->n_inputs; i++) {
+        const int c = chain_of(net, g, l->inputs[i]);
+        if (c >= 0 && seen[c])
+            return false;
+        if (c >= 0)
+            seen[c] = true;
+        n += c >= 0;
+    }
+    return n > 0 && n == j.n && n < l->n_inputs;
+}
+
+/* The chains that it reads at the end of the list at which it has them, in its order. */
+static void order_joined(struct network_siblings *g, const strata_network *net,
+                         const struct network_layer *l)
+{
+    const struct network_joined j = joined_by(net, g, l);
+    for (int k = j.n - 1; k >= 0; k--) /* all to the front */
+        move_chain(g, chain_of(net, g, l->inputs[j.first ? k : l->n_inputs - j.n + k]),
+                   0);
+    for (int k = j.n; k < g->n && j.first; k++) /* and the others before them */
+        move_chain(g, k, k - j.n);
+}
+
+static bool is_joined_by(const struct network_siblings *others, size_t n, int layer)
+{
+    bool joined = false;
+    for (size_t i = 0; i < n; i++)
+        joined |= others[i].behind == BEHIND_JOINED &&
+                  network_behind_layer(&others[i], 0) == layer;
+    return joined;
+}
+
+void network_find_join(struct network_siblings *g, const struct network_reading *r,
+                       int axis, const struct network_siblings *others, size_t n)
+{
+    for (int c = 0; g->behind == BEHIND_NOTHING && axis == 1 && c < g->n; c++) {
+        const int tensor = chain_end(r, g, c);
+        const int layer = r->reader[tensor]; /* 0 if an output is the one reader */
+        const struct network_layer *l = &r->net->layers[layer];
+        if (r->readers[tensor] == 0 || !joins_channels(r->net, l) ||
+            is_joined_by(others, n, layer) || !can_join(r->net, g, l))
+            continue;
+        order_joined(g, r->net, l);
+        g->layers[g->n * g->length] = layer;
+        g->behind = BEHIND_JOINED;
+        g->n_behind = 1;
+    }
 }

@@ -17,8 +17,10 @@ struct merging {
     strata_network *net; /* that is made */
     const strata_network *base;
     const struct network_groups *groups;
-    int *group_of; /* of each layer of the base: by its first layer; -1: none */
-    bool *dropped; /* layers of the base that another does for */
+    int *group_of;  /* of each layer of the base: by its first layer; -1: none */
+    int *joined_of; /* the same by the Concatenation behind a group */
+    int *whole;     /* of each group: what the one chain ends in, once that is made */
+    bool *dropped;  /* layers of the base that another does for */
 };
 
 /* ---- memory -------------------------------------------------------------------------
@@ -276,7 +278,93 @@ static int add_slice(struct merging *m, const struct network_siblings *g, int ax
     return STRATA_OK;
 }
 
-static int join_group(struct merging *m, const struct network_siblings *g,
+/* A list of one number. */
+static strata_ints one(struct merging *m, int64_t value, strata_error *err)
+{
+    int64_t *v = get(m->net, 1, sizeof *v, err);
+    if (v)
+        *v = value;
+    return (strata_ints){v, v ? 1 : 0};
+}
+
+/* A Concatenation's result as the range from `begin` on of a larger one's. */
+static int add_range(struct merging *m, const struct network_layer *join, int larger,
+                     int64_t begin, strata_error *err)
+{
+    struct network_layer *layer = &m->net->layers[m->net->n_layers];
+    const int result = join->outputs[0];
+    strata_slice *p = get(m->net, 1, sizeof *p, err);
+    int *ends = get(m->net, 2, sizeof *ends, err);
+    if (!p || !ends)
+        return STRATA_ENOMEM;
+    ends[0] = larger;
+    ends[1] = result;
+    *p = (strata_slice){.axis = 1, /* not the batch */
+                        .axes = one(m, 1, err),
+                        .begin = one(m, begin, err),
+                        .end = one(m, begin + m->base->tensors[result].dims[1], err)};
+    if (!p->axes.n || !p->begin.n || !p->end.n)
+        return STRATA_ENOMEM;
+    *layer = (struct network_layer){.name = join->name,
+                                    .type = m->base->slice,
+                                    .params = p,
+                                    .inputs = &ends[0],
+                                    .outputs = &ends[1],
+                                    .n_inputs = 1,
+                                    .n_outputs = 1,
+                                    .n_ports = 1,
+                                    .place = join->place};
+    m->net->n_layers++;
+    return STRATA_OK;
+}
+
+/* A Concatenation with the whole chain's result in place of some chains'. */
+static int add_larger(struct merging *m, const struct network_layer *join, int whole,
+                      struct network_joined j, int *larger, strata_error *err)
+{
+    static const char more[] = " whole";
+    struct network_layer *layer = &m->net->layers[m->net->n_layers];
+    const int n = join->n_inputs - j.n + 1;
+    int64_t channels = 0;
+    char *name = get(m->net, strlen(join->name) + sizeof more, 1, err);
+    int *ends = get(m->net, (size_t)n + 1, sizeof *ends, err);
+    if (!name || !ends)
+        return STRATA_ENOMEM;
+    memcpy(name, join->name, strlen(join->name));
+    memcpy(name + strlen(join->name), more, sizeof more);
+    memcpy(&ends[j.first], &join->inputs[j.first ? j.n : 0],
+           (size_t)(n - 1) * sizeof *ends);
+    ends[j.first ? 0 : n - 1] = whole;
+    for (int i = 0; i < n; i++)
+        channels += m->net->tensors[ends[i]].dims[1]; /* at most 2^31 each */
+    *larger = ends[n] = add_tensor(m, name, join->outputs[0], 1, channels, err);
+    if (*larger < 0)
+        return err && err->status ? err->status : STRATA_ENOMEM;
+    *layer = *join;
+    layer->name = name;
+    layer->inputs = &ends[0];
+    layer->outputs = &ends[n];
+    layer->n_inputs = layer->n_ports = n;
+    layer->ports = NULL;
+    m->net->n_layers++;
+    return STRATA_OK;
+}
+
+static int join_concatenation(struct merging *m, const struct network_siblings *g,
+                              int whole, strata_error *err)
+{
+    const struct network_layer *join = &m->base->layers[network_behind_layer(g, 0)];
+    const struct network_joined j = network_joined_of(m->base, g);
+    int larger;
+    int status = add_larger(m, join, whole, j, &larger, err);
+    if (status != STRATA_OK)
+        return status;
+    const int64_t beside =
+        m->net->tensors[larger].dims[1] - m->base->tensors[join->outputs[0]].dims[1];
+    return add_range(m, join, larger, j.first ? beside : 0, err);
+}
+
+static int join_group(struct merging *m, const struct network_siblings *g, int *whole,
                       strata_error *err)
 {
     const struct network_layer *first = member(m, g, 0, 0);
@@ -288,6 +376,7 @@ static int join_group(struct merging *m, const struct network_siblings *g,
         return add_gated(m, g, axis, tensor, err);
     if (status == STRATA_OK && g->behind == BEHIND_TURNED)
         status = join_turns(m, g, tensor, &tensor, err);
+    *whole = tensor;
     return status == STRATA_OK ? add_slice(m, g, axis, tensor, err) : status;
 }
 
@@ -300,8 +389,10 @@ static int open_network(struct merging *m, strata_error *err)
     const strata_network *base = m->base;
     size_t layers = base->n_layers, tensors = base->n_tensors;
     for (size_t i = 0; i < m->groups->n; i++) {
-        layers += (size_t)network_siblings_made(&m->groups->list[i]);
-        tensors += (size_t)network_siblings_made(&m->groups->list[i]) - 1;
+        const struct network_siblings *g = &m->groups->list[i];
+        layers += (size_t)(network_siblings_made(g) + network_siblings_joined(g));
+        tensors += (size_t)network_siblings_made(g) - 1;
+        tensors += g->behind == BEHIND_JOINED;
     }
     strata_network *net = zalloc(1, sizeof *net, "a network", err);
     struct network_merged *merged = zalloc(1, sizeof *merged, "a network", err);
@@ -321,19 +412,26 @@ static int open_network(struct merging *m, strata_error *err)
     net->layers = get(net, layers, sizeof *net->layers, err);
     m->net = net;
     m->group_of = zalloc(base->n_layers, sizeof *m->group_of, "merged layers", err);
+    m->joined_of = zalloc(base->n_layers, sizeof *m->joined_of, "merged layers", err);
+    m->whole = zalloc(m->groups->n, sizeof *m->whole, "merged layers", err);
     m->dropped = zalloc(base->n_layers, sizeof *m->dropped, "merged layers", err);
-    return net->layers && m->group_of && m->dropped ? STRATA_OK : STRATA_ENOMEM;
+    return net->layers && m->group_of && m->joined_of && m->whole && m->dropped
+               ? STRATA_OK
+               : STRATA_ENOMEM;
 }
 
 static void mark(struct merging *m)
 {
     memset(m->group_of, -1, m->base->n_layers * sizeof *m->group_of);
+    memset(m->joined_of, -1, m->base->n_layers * sizeof *m->joined_of);
     for (size_t i = 0; i < m->groups->n; i++) {
         const struct network_siblings *g = &m->groups->list[i];
         int first = network_sibling(g, 0, 0);
         for (int c = 1; c < g->n; c++)
             first = network_sibling(g, c, 0) < first ? network_sibling(g, c, 0) : first;
         m->group_of[first] = (int)i;
+        if (g->behind == BEHIND_JOINED)
+            m->joined_of[network_behind_layer(g, 0)] = (int)i;
         for (int k = 0; k < network_siblings_count(g); k++)
             m->dropped[g->layers[k]] = true;
     }
@@ -343,10 +441,14 @@ static void mark(struct merging *m)
  * and who reads any of it comes later. */
 static int place_layers(struct merging *m, strata_error *err)
 {
+    const struct network_siblings *groups = m->groups->list;
     int status = STRATA_OK;
     for (size_t i = 0; i < m->base->n_layers && status == STRATA_OK; i++) {
-        if (m->group_of[i] >= 0)
-            status = join_group(m, &m->groups->list[m->group_of[i]], err);
+        const int g = m->group_of[i], j = m->joined_of[i];
+        if (g >= 0)
+            status = join_group(m, &groups[g], &m->whole[g], err);
+        else if (j >= 0)
+            status = join_concatenation(m, &groups[j], m->whole[j], err);
         else if (!m->dropped[i])
             m->net->layers[m->net->n_layers++] = m->base->layers[i];
     }
@@ -381,6 +483,8 @@ int network_merge(strata_network **out, const strata_network *base,
     if (status == STRATA_OK)
         set_producers(m.net);
     free(m.group_of);
+    free(m.joined_of);
+    free(m.whole);
     free(m.dropped);
     if (status == STRATA_OK)
         *out = m.net;

@@ -14,6 +14,17 @@
  *   a RotaryEmbedding of each of some, all of one kind   one, of the first heads alone
  *   an Activation of a, and its product with b           Gated
  *
+ * Or a Concatenation that begins or ends with some of them, and reads others of whatever
+ * is made of the rest, takes the whole chain in their place, and a range of what comes of
+ * that is its result:
+ *
+ *   j = Concatenation(a.relu, f(b.relu))
+ *     ->  "{b,a}" and its chain; b.relu, a.relu = Slice
+ *         "j whole" = Concatenation("{b,a}.relu", f(b.relu))
+ *         j = "j whole" but for the channels of b
+ *
+ * where tensors lie inside others (docs/explain.md) all of that runs nothing.
+ *
  * siblings.c says which layers are siblings, behind.c what goes with them, merge.c makes
  * the network where some are one; whether that is worth it is the planner's to say
  * (planner/merge/merge.c).
@@ -31,6 +42,8 @@ enum network_behind {
     BEHIND_NOTHING,
     BEHIND_TURNED, /* a RotaryEmbedding of each of the first chains */
     BEHIND_GATED,  /* an Activation of the first of two, and its product with the other */
+    BEHIND_JOINED, /* a Concatenation of channels: the last chains are its first inputs,
+                      or the first chains its last */
     BEHIND_KINDS
 };
 
@@ -62,16 +75,33 @@ static inline int network_behind_layer(const struct network_siblings *g, int i)
 static inline int network_siblings_result(const strata_network *net,
                                           const struct network_siblings *g, int chain)
 {
+    const bool turned = g->behind == BEHIND_TURNED && chain < g->n_behind;
     const int last = g->behind == BEHIND_GATED ? network_behind_layer(g, 1)
-                     : chain < g->n_behind     ? network_behind_layer(g, chain)
+                     : turned                  ? network_behind_layer(g, chain)
                                                : network_sibling(g, chain, g->length - 1);
     return net->layers[last].outputs[0];
 }
 
-/* Layers that stand for all of them: the one chain, what is behind it, a Slice. */
+/* Layers that stand where the first of them did: the one chain, what is behind it, a
+ * Slice. */
 static inline int network_siblings_made(const struct network_siblings *g)
 {
     return g->length + (g->behind == BEHIND_TURNED ? 2 : 1);
+}
+
+/* Those that stand where a Concatenation did: a larger one, and its range. */
+static inline int network_siblings_joined(const struct network_siblings *g)
+{
+    return g->behind == BEHIND_JOINED ? 2 : 0;
+}
+
+/* Nothing is behind them in place of a Concatenation. */
+static inline void network_leave_join(struct network_siblings *g)
+{
+    if (g->behind == BEHIND_JOINED) {
+        g->behind = BEHIND_NOTHING;
+        g->n_behind = 0;
+    }
 }
 
 struct network_groups {
@@ -113,6 +143,17 @@ struct network_reading {
  * there is room for `n` more; the chains are put in order for it. */
 void network_find_behind(struct network_siblings *g, const struct network_reading *r,
                          int axis);
+/* The same of a Concatenation, which none of other groups has. */
+void network_find_join(struct network_siblings *g, const struct network_reading *r,
+                       int axis, const struct network_siblings *others, size_t n);
+/* Of one that has it: how many chains it reads, which are its first inputs or its last.
+ */
+struct network_joined {
+    int n;
+    bool first;
+};
+struct network_joined network_joined_of(const strata_network *net,
+                                        const struct network_siblings *g);
 
 /* name.c: one name of the k-th layers' names: "a/{1x1,3x3,5x5}.relu". Of more than four a
  * count stands for those before the last: "{a,b,c,..7..,k}". The caller's to free. */

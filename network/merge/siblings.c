@@ -316,6 +316,13 @@ static void find_behind(struct network_siblings *g, const struct network_reading
                         network_joint_of(r->net, &r->net->layers[g->layers[0]]).axis);
 }
 
+static void find_join(struct network_siblings *g, const struct network_reading *r,
+                      const struct network_siblings *others, size_t n)
+{
+    network_find_join(g, r, network_joint_of(r->net, &r->net->layers[g->layers[0]]).axis,
+                      others, n);
+}
+
 /* The chains of first layers, as far as they go together, as a group. */
 static int make_group(struct network_groups *out, const struct network_reading *r,
                       const int *first, int n, int length, strata_error *err)
@@ -383,6 +390,8 @@ int network_find_siblings(struct network_groups *out, const strata_network *net,
                 status = gather(out, &r, &h, (int)i, whole, err);
     if (out->n > 1)
         qsort(out->list, out->n, sizeof *out->list, by_first);
+    for (size_t i = 0; i < out->n && status == STRATA_OK; i++)
+        find_join(&out->list[i], &r, out->list, i);
     free_reading(&r);
     free_heads(&h);
     if (status != STRATA_OK)
@@ -428,11 +437,15 @@ static bool is_taken(const struct network_groups *groups, int layer)
 
 /* Whether what is behind a new group is what it shall be. */
 static int check_behind(struct network_siblings *g, const struct network_reading *r,
-                        enum network_behind behind, strata_error *err)
+                        const struct network_groups *groups, enum network_behind behind,
+                        strata_error *err)
 {
     if (behind == BEHIND_NOTHING)
         return STRATA_OK;
-    find_behind(g, r);
+    if (behind == BEHIND_JOINED)
+        find_join(g, r, groups->list, groups->n);
+    else
+        find_behind(g, r);
     return g->behind == behind ? STRATA_OK
                                : refuse(r->net, g->layers[0],
                                         "what is behind them is something else", err);
@@ -457,7 +470,7 @@ int network_add_siblings(struct network_groups *groups, const strata_network *ne
                      ? refuse(net, first[c], "it is one with others already", err)
                      : put_chain(g.layers, c, &r, first[c], length, err);
     if (status == STRATA_OK)
-        status = check_behind(&g, &r, behind, err);
+        status = check_behind(&g, &r, groups, behind, err);
     if (status == STRATA_OK)
         status =
             grow(&groups->list, &groups->capacity, groups->n, sizeof *groups->list, err);

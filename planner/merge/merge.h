@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether siblings (network/merge/merge.h) are merged: the network is planned as it is
- * and with every group merged, each group's prices in the two plans are compared, and of
- * the plans apart, all merged and those merged that gain by it, the cheapest stays. A
- * gain is real: it was solved for with all that it costs around the group.
+ * Whether siblings (network/merge/merge.h) are merged: the network is planned as it is,
+ * with every group merged, and where concatenations could take some groups whole, with
+ * that, too. Each group's prices in the plans are compared, and of those plans and the
+ * one in which each group is as it gains most, the cheapest stays. A gain is real: it was
+ * solved for with all that it costs around the group.
  *
  *   planner_make_merged
  *     planner_make            apart
  *     network_find_siblings   the groups; without any, that was all
  *     network_merge           of all of them, and planner_make of that
- *     price                   each group, in both plans
- *     network_merge           of those that gain, if they are not all, and planner_make
+ *     network_merge           of all, within concatenations, and planner_make
+ *     price                   each group, in these plans
+ *     network_merge           of those that gain, as they do, if that is another network
  *
  * Why not a choice within the problem: a tensor of a problem has one producer, so merged
  * and apart would be two networks side by side in it, held together by ties around which
@@ -26,7 +28,8 @@
 #include "planner/planner.h"
 
 /* What was decided about a group. Costs are of its layers, of the layers that read its
- * results, and of the conversions between: what being merged can change. 1/16 ns. */
+ * results, and of the conversions between: what being merged can change; of the better of
+ * two ways to be merged. 1/16 ns. */
 struct planner_verdict {
     int64_t apart, merged;
     bool done;
@@ -43,6 +46,14 @@ struct planner_merges {
 int planner_make_merged(struct planner **out, const strata_network *network,
                         const struct planner_device *device, struct cost_source *costs,
                         strata_error *err);
+
+/* price.c: of each group, whose network is that of `apart`, with all merged in the other
+ * plan. */
+int planner_merge_prices(struct planner_verdict *out, const struct network_groups *groups,
+                         const struct planner *apart, const struct planner *merged,
+                         strata_error *err);
+/* What a plan's network outputs take that lie in joined tensors. */
+int64_t planner_merge_copies(const struct planner *planner);
 
 /* record.c */
 void planner_free_merges(struct planner_merges *m);

@@ -45,7 +45,7 @@ char *planner_merge_text(const struct planner_verdict *v)
  */
 
 static const char *const behinds[BEHIND_KINDS] = {
-    [BEHIND_TURNED] = "turned", [BEHIND_GATED] = "gated"};
+    [BEHIND_TURNED] = "turned", [BEHIND_GATED] = "gated", [BEHIND_JOINED] = "joined"};
 
 static json_t *group_json(const strata_network *net, const struct network_siblings *g,
                           const struct planner_verdict *v)

@@ -3,7 +3,8 @@
  * Convolution with a window of one pixel as a product. Channels last: pixels are columns
  * of all their channels; a stride leaves out columns, rows of pixels are then a batch.
  * Linear: an image is a column a channel, images are a batch, and the bias, which would
- * be one of columns, is a matrix added to the product.
+ * be one of columns, is a matrix added to the product. Inside a larger tensor columns, or
+ * images, are as far apart as the larger one's; what is added is dense.
  */
 #include "plugins/common/cublaslt/module.h"
 
@@ -51,19 +52,31 @@ static void describe_linear(const strata_node *n, const struct window *w,
     p->n = n->out[0].dims[1];
     p->k = p->ldb = n->in[0].dims[1];
     p->batch = n->out[0].dims[0];
-    p->a_stride = dense_image_size(&n->in[0]);
-    p->d_stride = dense_image_size(&n->out[0]);
-    p->c_stride = adds_bias(n) ? 0 : p->d_stride;
+    p->a_stride = n->in[0].strides[0];
+    p->d_stride = n->out[0].strides[0];
+    p->c_stride = adds_bias(n) ? 0 : p->m * p->n;
     p->addend |= adds_bias(n);
     p->bias = 0;
+    p->pitched = p->a_stride != p->m * p->k || p->d_stride != p->m * p->n;
+}
+
+/* From a pixel to the next. */
+static int64_t pitch_of(const strata_tensor *t)
+{
+    return t->strides[t->rank - 1];
 }
 
 static void describe_last(const strata_node *n, struct cublaslt_problem *p)
 {
+    const strata_tensor *x = &n->in[0], *y = &n->out[0];
     p->a_transposed = 1;
-    p->m = p->ldd = dense_channels(&n->out[0]);
-    p->k = p->lda = p->ldb = dense_channels(&n->in[0]);
-    p->n = n->out[0].size / p->m;
+    p->m = dense_channels(y);
+    p->k = p->lda = dense_channels(x);
+    p->n = y->dims[1] ? y->count / y->dims[1] : 0;
+    p->ldb = pitch_of(x);
+    p->ldd = pitch_of(y);
+    p->ldc = p->addend ? p->m : 0;
+    p->pitched = p->ldb != p->k || p->ldd != p->m;
 }
 
 /* Rows of a strided view are a batch if they are evenly spaced over images too. */
@@ -80,9 +93,10 @@ static int describe_strided(const strata_node *n, const struct window *w,
                            "rows of pixels at this stride are not evenly spaced");
     p->n = w->out[last];
     p->batch = n->out[0].dims[0] * w->out[last - 1];
-    p->ldb = p->k * w->stride[last];
-    p->b_stride = p->k * w->in[last] * w->stride[last - 1];
-    p->d_stride = p->c_stride = p->m * p->n;
+    p->b_stride = p->ldb * w->in[last] * w->stride[last - 1];
+    p->ldb *= w->stride[last];
+    p->d_stride = p->ldd * p->n;
+    p->c_stride = p->m * p->n;
     return STRATA_OK;
 }
 
@@ -146,9 +160,10 @@ static const strata_row rows[] = {{{STRATA_F16_NHWC8 | STRATA_F16_NHWC | STRATA_
                                     STRATA_BF16_NHWC8 | STRATA_BF16_NHWC | LINEAR},
                                    {STRATA_SAME}}};
 
-static const strata_impl impls[] = {
-    CUBLASLT_IMPL(0, rows, struct state, run), CUBLASLT_IMPL(1, rows, struct state, run),
-    CUBLASLT_IMPL(2, rows, struct state, run), CUBLASLT_IMPL(3, rows, struct state, run)};
+#define IMPL(R)                                                                          \
+    CUBLASLT_FLAGGED_IMPL(, 1, R, rows, struct state, run,                               \
+                          STRATA_PITCHED_IN | STRATA_PITCHED_OUT)
+static const strata_impl impls[] = {IMPL(0), IMPL(1), IMPL(2), IMPL(3)};
 
 const strata_extends cublaslt_convolution = {
     .struct_size = sizeof(strata_extends),

@@ -84,10 +84,10 @@ static void share_planes(perceptron_job *j, const strata_tensor *x)
     const bool last = is_last(x);
     j->channels = (int32_t)x->dims[1];
     j->groups = (int32_t)((x->dims[1] + V - 1) / V);
-    j->row = j->groups * V * pixels;
+    j->row = x->strides[0];
     j->accesses = (int32_t)(last ? pixels : pixels * V / W);
     j->group_step = last ? V : pixels * V;
-    j->access_step = last ? (int64_t)j->groups * V : W;
+    j->access_step = !last ? W : pixels > 1 ? x->strides[x->rank - 1] : 0;
     const int32_t slices = share(j->groups, last ? RUN_GROUPS : 1, 1 << j->blocks);
     j->parts = j->blocks - slices;
     j->slice = part_of(j->groups, slices);
@@ -288,6 +288,12 @@ static int check_weights(const strata_node *n, const perceptron_shape &s)
     return STRATA_OK;
 }
 
+/* Whether x lies inside a larger tensor. */
+static bool is_inside(const strata_tensor *x)
+{
+    return x->strides[0] != rounded(x->dims[1], x->vector) * perceptron_pixels(x);
+}
+
 static int perceptron_accept(const strata_node *n)
 {
     const strata_perceptron *p = (const strata_perceptron *)n->params;
@@ -302,10 +308,12 @@ static int perceptron_accept(const strata_node *n)
         return refuse(n, "it needs clusters of blocks: compute capability 9.0");
     if (s.rows > INT32_MAX / PERCEPTRON_CLUSTER)
         return refuse(n, "it is for up to 2^27 rows");
-    if (x->size > INT32_MAX)
+    if (x->count > INT32_MAX)
         return refuse(n, "its input has less than 2^31 elements");
     if (p->mean && is_last(x) && x->vector == 1 && x->dims[1] % lanes_of(x) != 0)
         return refuse(n, "the channels of a pixel are whole pieces of 16 bytes");
+    if (is_inside(x) && (!p->mean || p->end == STRATA_PERCEPTRON_FACTORS))
+        return refuse(n, "rows, and planes that are multiplied, are dense");
     const char *why = perceptron_refuse(p, x, &n->out[0]);
     if (why)
         return refuse(n, why);
@@ -383,7 +391,7 @@ static const strata_row rows[] = {
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_CUDA,
-     .flags = STRATA_WEIGHT_PACKED,
+     .flags = STRATA_WEIGHT_PACKED | STRATA_PITCHED_IN,
      .name = "cluster",
      .rows = STRATA_ARRAY(rows),
      .efficiency = 0.01,

@@ -7,7 +7,7 @@
 #ifndef PLUGINS_POOLING_FIXED_CUH
 #define PLUGINS_POOLING_FIXED_CUH
 
-#include "plugins/pooling/window.cuh"
+#include "plugins/pooling/halves.cuh"
 
 /* Positions of the input that a window's row or column begins at, K of them. */
 template <int K>
@@ -53,6 +53,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK, 3)
     pool_fixed_kernel(const __grid_constant__ pool_job job)
 {
     const int64_t thread = (int64_t)blockIdx.x * CUDA_BLOCK + threadIdx.x;
+    launch_next();
+    wait_for_previous();
     if (thread >= job.threads)
         return;
     const pool_place p = pool_find<Last, Rows, uint32_t>(job, (uint32_t)thread);
@@ -108,10 +110,14 @@ static inline bool pool_is_square(const pool_job &job, int kernel, int stride)
 template <typename T, int N, bool Last, int Rows, bool Max, int K, int S>
 static bool pool_fixed_launch(const pool_job &job, cudaStream_t stream)
 {
+    const unsigned blocks = layer_blocks(job.threads, CUDA_BLOCK);
+    void (*kernel)(pool_job) = pool_fixed_kernel<T, N, Last, Rows, Max, K, S>;
     if (!pool_is_square(job, K, S))
         return false;
-    pool_fixed_kernel<T, N, Last, Rows, Max, K, S>
-        <<<layer_blocks(job.threads, CUDA_BLOCK), CUDA_BLOCK, 0, stream>>>(job);
+    if constexpr (Max && Last && N == 8 && std::is_same<T, __half>::value)
+        if (pool_all_meet(job))
+            kernel = pool_halves_kernel<Rows, K, S>;
+    launch_overlapped(kernel, blocks, CUDA_BLOCK, 0, stream, job);
     return true;
 }
 

@@ -16,8 +16,8 @@ struct plain_tensor {
 };
 
 struct plain_job {
-    plain_tensor x, y, index; /* index.data: NULL without indices */
-    int64_t size;             /* outputs, pad lanes included */
+    plain_tensor x, y, index;  /* index.data: NULL without indices */
+    int64_t size;              /* outputs, pad lanes included */
     uint32_t channels, stored; /* stored: in memory */
     int64_t kernel[WINDOW_DIMS], stride[WINDOW_DIMS], dilation[WINDOW_DIMS];
     int64_t begin[WINDOW_DIMS], in[WINDOW_DIMS], out[WINDOW_DIMS];
@@ -62,7 +62,8 @@ static __device__ inline int64_t plain_at(const plain_tensor &t, const plain_pla
            p.o[2] * t.step[2];
 }
 
-/* The window's maximum and where it is in the plane, -1: in the pads; or the sum of powers.
+/* The window's maximum and where it is in the plane, -1: in the pads; or the sum of
+ * powers.
  */
 template <typename T, bool Max>
 static __device__ inline float plain_window(const plain_job &job, const plain_place &p,
@@ -102,6 +103,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     plain_kernel(const __grid_constant__ plain_job job)
 {
     const int64_t step = (int64_t)gridDim.x * CUDA_BLOCK;
+    launch_next();
+    wait_for_previous();
     for (int64_t i = (int64_t)blockIdx.x * CUDA_BLOCK + threadIdx.x; i < job.size;
          i += step) {
         const plain_place p = plain_find(job, i);
@@ -162,10 +165,9 @@ static void pool_plain(const strata_run *r)
         job.out[d] = w->out[d];
     }
     const unsigned blocks = layer_blocks(job.size, CUDA_BLOCK);
-    if (pool->kind == STRATA_POOL_MAX)
-        plain_kernel<T, true><<<blocks, CUDA_BLOCK, 0, layer_stream(r)>>>(job);
-    else
-        plain_kernel<T, false><<<blocks, CUDA_BLOCK, 0, layer_stream(r)>>>(job);
+    launch_overlapped(pool->kind == STRATA_POOL_MAX ? plain_kernel<T, true>
+                                                    : plain_kernel<T, false>,
+                      blocks, CUDA_BLOCK, 0, layer_stream(r), job);
 }
 
 #endif /* PLUGINS_POOLING_PLAIN_CUH */

@@ -19,9 +19,10 @@ struct whole_job {
     void *y;
     float *partial; /* [slices][size], or NULL */
     const void *x;
-    int64_t size;   /* outputs, pad lanes included */
-    int64_t pixels; /* of a plane */
-    int32_t padded; /* channels of an image, with pads */
+    int64_t size;         /* outputs, pad lanes included */
+    int64_t pixels;       /* of a plane */
+    int64_t image, pitch; /* channels-last: from an image, a pixel, to the next */
+    int32_t padded;       /* channels of an image, with pads */
     int32_t channels;
     int32_t slices;
     float factor; /* of an average */
@@ -44,6 +45,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK) whole_join_kernel(whole_job
 {
     const int64_t o = (int64_t)blockIdx.x * CUDA_BLOCK + threadIdx.x;
     float v = pool_start<Max>();
+    launch_next();
+    wait_for_previous();
     if (o >= job.size)
         return;
     for (int slice = 0; slice < job.slices; slice++)
@@ -75,6 +78,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     const int count = n * length, packs = count / N;
     const T *x = (const T *)job.x + first * length;
     T *shared = (T *)memory;
+    launch_next();
+    wait_for_previous();
     for (int i = threadIdx.x; i < packs; i += CUDA_BLOCK)
         ((pack<T, N> *)shared)[i] = ((const pack<T, N> *)x)[i];
     for (int i = packs * N + threadIdx.x; i < count; i += CUDA_BLOCK)
@@ -102,6 +107,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK) whole_large_kernel(whole_jo
 #pragma unroll
     for (int l = 0; l < Lanes; l++)
         v[l] = pool_start<Max>();
+    launch_next();
+    wait_for_previous();
 #pragma unroll 4
     for (int64_t i = (int64_t)blockIdx.y * CUDA_BLOCK + threadIdx.x; i < packs;
          i += (int64_t)job.slices * CUDA_BLOCK) {
@@ -137,15 +144,17 @@ static __global__ void __launch_bounds__(CUDA_BLOCK) whole_last_kernel(whole_job
     const int64_t groups = (columns + blockDim.x - 1) / blockDim.x;
     const int64_t image = blockIdx.x / groups;
     const int column = (int)(blockIdx.x % groups) * (int)blockDim.x + (int)threadIdx.x;
-    const T *x = (const T *)job.x + image * job.pixels * job.padded + (int64_t)column * N;
+    const T *x = (const T *)job.x + image * job.image + (int64_t)column * N;
     float v[N];
 #pragma unroll
     for (int k = 0; k < N; k++)
         v[k] = pool_start<Max>();
+    launch_next();
+    wait_for_previous();
 #pragma unroll 4
     for (int64_t i = (int64_t)blockIdx.y * blockDim.y + threadIdx.y;
          column < columns && i < job.pixels; i += (int64_t)job.slices * blockDim.y) {
-        const pack<T, N> p = *(const pack<T, N> *)(x + i * job.padded);
+        const pack<T, N> p = *(const pack<T, N> *)(x + i * job.pitch);
 #pragma unroll
         for (int k = 0; k < N; k++)
             v[k] = pool_fold<Max>(v[k], to_float(p.v[k]));
@@ -216,6 +225,24 @@ static inline int whole_slices(const strata_tensor *x, int64_t pixels)
     return slices > 1 ? (int)slices : 1;
 }
 
+/* From a pixel to the next, channels-last. */
+static inline int64_t whole_pitch(const strata_tensor *x)
+{
+    return x->rank > 2 ? x->strides[x->rank - 1] : whole_padded(x);
+}
+
+/* Whether a channels-last tensor's pixels are evenly spaced, in whole words. */
+static inline bool whole_is_even(const strata_tensor *x)
+{
+    const int64_t width = whole_width(x);
+    bool even =
+        whole_is_last(x) && whole_pitch(x) % width == 0 && x->strides[0] % width == 0;
+    for (int d = 2; d < x->rank - 1; d++)
+        even = even &&
+               (x->dims[d] == 1 || x->strides[d] == x->strides[d + 1] * x->dims[d + 1]);
+    return even;
+}
+
 static inline bool whole_fits(const strata_run *r, const struct window *w)
 {
     bool whole = true;
@@ -224,7 +251,8 @@ static inline bool whole_fits(const strata_run *r, const struct window *w)
     for (int d = 0; d < WINDOW_DIMS; d++)
         whole = whole && w->kernel[d] == w->in[d] && w->begin[d] == 0 && w->end[d] == 0 &&
                 (w->dilation[d] == 1 || w->kernel[d] == 1);
-    return whole && x->size == outputs * window_in_count(w) && y->size == outputs &&
+    const bool dense = x->size == outputs * window_in_count(w);
+    return whole && (dense || whole_is_even(x)) && y->size == outputs &&
            (uintptr_t)x->data % 16 == 0 && whole_blocks(x) < 0x7fffffff;
 }
 
@@ -248,12 +276,12 @@ static void whole_planar(const whole_job &job, cudaStream_t stream)
     const int each = job.slices > 1 ? 0 : whole_planes(job, length * (int64_t)sizeof(T));
     const dim3 grid((unsigned)planes, (unsigned)job.slices);
     if (each)
-        whole_small_kernel<T, Lanes, Max>
-            <<<layer_blocks(planes, each), CUDA_BLOCK, 0, stream>>>(job, each);
-    else if (length % N == 0)
-        whole_large_kernel<T, N, Lanes, Max><<<grid, CUDA_BLOCK, 0, stream>>>(job);
+        launch_overlapped(whole_small_kernel<T, Lanes, Max>, layer_blocks(planes, each),
+                          CUDA_BLOCK, 0, stream, job, each);
     else
-        whole_large_kernel<T, Lanes, Lanes, Max><<<grid, CUDA_BLOCK, 0, stream>>>(job);
+        launch_overlapped(length % N == 0 ? whole_large_kernel<T, N, Lanes, Max>
+                                          : whole_large_kernel<T, Lanes, Lanes, Max>,
+                          grid, CUDA_BLOCK, 0, stream, job);
 }
 
 template <typename T, bool Max>
@@ -262,10 +290,9 @@ static void whole_last(const whole_job &job, const strata_tensor *x, cudaStream_
     const int N = 16 / (int)sizeof(T), columns = whole_columns(x);
     const dim3 threads((unsigned)columns, (unsigned)(CUDA_BLOCK / columns));
     const dim3 grid((unsigned)whole_blocks(x), (unsigned)job.slices);
-    if (whole_width(x) == N)
-        whole_last_kernel<T, N, Max><<<grid, threads, 0, stream>>>(job);
-    else
-        whole_last_kernel<T, 1, Max><<<grid, threads, 0, stream>>>(job);
+    launch_overlapped(whole_width(x) == N ? whole_last_kernel<T, N, Max>
+                                          : whole_last_kernel<T, 1, Max>,
+                      grid, threads, 0, stream, job);
 }
 
 template <typename T, bool Max>
@@ -280,6 +307,8 @@ static void whole_planes_of(const strata_run *r)
     job.partial = (float *)r->workspace;
     job.size = y->size;
     job.pixels = window_in_count(&pool->w);
+    job.image = x->strides[0];
+    job.pitch = whole_pitch(x);
     job.padded = (int32_t)whole_padded(y);
     job.channels = (int32_t)y->dims[1];
     job.slices = whole_slices(x, job.pixels);
@@ -291,8 +320,8 @@ static void whole_planes_of(const strata_run *r)
     else
         whole_planar<T, 1, Max>(job, stream);
     if (job.slices > 1)
-        whole_join_kernel<T, Max>
-            <<<layer_blocks(job.size, CUDA_BLOCK), CUDA_BLOCK, 0, stream>>>(job);
+        launch_overlapped(whole_join_kernel<T, Max>, layer_blocks(job.size, CUDA_BLOCK),
+                          CUDA_BLOCK, 0, stream, job);
 }
 
 #endif /* PLUGINS_POOLING_WHOLE_CUH */

@@ -8,6 +8,7 @@
 #define PLUGINS_POOLING_WINDOW_CUH
 
 #include "kernels/layer.cuh"
+#include "kernels/overlap.cuh"
 #include "plugins/common/window.h"
 
 #define POOL_ROWS 4
@@ -189,6 +190,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK) pool_window_kernel(pool_job
 {
     typedef typename pool_index<Int>::type index;
     const int64_t thread = (int64_t)blockIdx.x * CUDA_BLOCK + threadIdx.x;
+    launch_next();
+    wait_for_previous();
     if (thread >= job.threads)
         return;
     const pool_place p = pool_find<Last, Rows, index>(job, (index)thread);
@@ -240,12 +243,10 @@ template <typename T, int N, bool Last, int Rows, bool Max>
 static void pool_window_launch(const pool_job &job, cudaStream_t stream)
 {
     const unsigned blocks = layer_blocks(job.threads, CUDA_BLOCK);
-    if (pool_is_narrow(job))
-        pool_window_kernel<T, N, Last, Rows, Max, int32_t>
-            <<<blocks, CUDA_BLOCK, 0, stream>>>(job);
-    else
-        pool_window_kernel<T, N, Last, Rows, Max, int64_t>
-            <<<blocks, CUDA_BLOCK, 0, stream>>>(job);
+    launch_overlapped(pool_is_narrow(job)
+                          ? pool_window_kernel<T, N, Last, Rows, Max, int32_t>
+                          : pool_window_kernel<T, N, Last, Rows, Max, int64_t>,
+                      blocks, CUDA_BLOCK, 0, stream, job);
 }
 
 /* Strides of spatial dim d (0 to 2) of the window; 0 for one that the tensor lacks. */

@@ -12,6 +12,7 @@ CRITERION_TESTS += \
 	tests/planner/fuse_perceptron \
 	tests/planner/fuse_project \
 	tests/planner/fuse_reduce \
+	tests/planner/fusion/joined \
 	tests/planner/linear \
 	tests/planner/merge \
 	tests/planner/merge_faults \
@@ -52,6 +53,10 @@ tests_planner_fuse_project_SOURCES = tests/planner/fuse_project.c tests/planner/
 	tests/planner/planning.h tests/engine/engine_session.h
 tests_planner_fuse_reduce_SOURCES = tests/planner/fuse_reduce.c tests/planner/fusing.h \
 	tests/planner/planning.h tests/engine/engine_session.h
+tests_planner_fusion_joined_SOURCES = tests/planner/fusion/joined.c \
+	tests/planner/planning.h
+tests_planner_fusion_joined_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_planner_fusion_joined_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_planner_merge_SOURCES = tests/planner/merge.c tests/planner/planning.h
 tests_planner_merge_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_planner_merge_LDADD = $(LDADD) $(JANSSON_LIBS)

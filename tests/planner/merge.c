@@ -286,30 +286,6 @@ Test(merge, modules_of_inception_merge_on_the_host)
     }
 }
 
-/* A device that need not be here: about as fast as one of compute capability 9.0. */
-static struct planner_device cuda_device(void)
-{
-    struct planner_device d = {.properties = {.name = "cuda",
-                                              .build = "cuda",
-                                              .kind = STRATA_CUDA,
-                                              .sm = 90,
-                                              .cache_bytes = 50 << 20,
-                                              .bandwidth = 4e12,
-                                              .launch_ns = 3000}};
-    for (int dtype = 0; dtype < STRATA_DTYPE_COUNT; dtype++)
-        d.properties.flops[dtype] = dtype == STRATA_FP16 ? 600e12 : 50e12;
-    return d;
-}
-
-static bool has_cuda(const struct planning *p)
-{
-    const struct registry_layer *type = p->network->layers[0].type;
-    for (size_t i = 0; i < type->n_impls; i++)
-        if (type->impls[i].impl.device == STRATA_CUDA)
-            return true;
-    return false;
-}
-
 static const char decoder[] =
     "[network]\nformat = 1\noutputs = out\n[weights w]\nrandom = 5\n"
     "[input x]\nshape = 1 x 1 x 512\n[input places]\nshape = 1\ndtype = i32\n"
@@ -336,8 +312,8 @@ Test(merge, modules_of_inception_merge_on_cuda)
     for (size_t i = 0; i < ARRAY_LENGTH(nets); i++) {
         struct planning p;
         load_net(&p, nets[i].name, "build.precision=fp16");
-        p.device = cuda_device();
-        const bool runs = has_cuda(&p);
+        p.device = planning_cuda();
+        const bool runs = planning_has_cuda(&p);
         if (runs)
             expect_gain(&p, nets[i].name, nets[i].groups);
         planning_close(&p);
@@ -353,8 +329,8 @@ static struct execution *plan_on_cuda(struct planning *p, const char *text)
     struct execution *x = NULL;
     cr_assert_eq(planning_load(p, spill_text("net.ini", text), NULL, set, 2), STRATA_OK,
                  "%s", p->err.message);
-    p->device = cuda_device();
-    if (!has_cuda(p)) {
+    p->device = planning_cuda();
+    if (!planning_has_cuda(p)) {
         planning_close(p);
         cr_skip_test("the plugins were built without CUDA");
     }

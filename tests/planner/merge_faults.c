@@ -19,9 +19,10 @@ static void open_faults(void)
 
 TestSuite(merge_faults, .init = open_faults, .fini = scratch_remove, .timeout = 600);
 
-/* Two groups, of which one is nested in what the other makes. */
+/* Two groups, of which one is nested in what the other makes, and may be made within a
+ * concatenation. */
 static const char siblings[] =
-    "[network]\nformat = 1\noutputs = c, d\n[weights w]\nrandom = 1\n"
+    "[network]\nformat = 1\noutputs = c, d, er\n[weights w]\nrandom = 1\n"
     "[build]\ncosts = analytic\nformats = fp32:nchw\n"
     "[input x]\nshape = 1 x 8 x 2 x 2\n"
     "[layer a]\ntype = Convolution\ninputs = x\nfilters = 5\nkernel = 1x1\n"
@@ -30,7 +31,7 @@ static const char siblings[] =
     "weight = w\nbias = w\n[layer br]\ntype = Activation\nkind = relu\n"
     "[layer e]\ntype = Convolution\ninputs = x\nfilters = 3\nkernel = 1x1\n"
     "weight = w\n[layer er]\ntype = Activation\nkind = relu\n"
-    "[layer j]\ntype = Concatenation\naxis = 1\ninputs = br, ar, er\n"
+    "[layer j]\ntype = Concatenation\naxis = 1\ninputs = br, ar, x\n"
     "[layer c]\ntype = FullyConnected\ninputs = j\nunits = 3\nweight = w\n"
     "[layer d]\ntype = FullyConnected\ninputs = j\nunits = 4\nweight = w\n";
 

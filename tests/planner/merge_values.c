@@ -248,11 +248,42 @@ static const char several[] =
         SIBLING("c", "5") SIBLING("d", "9") "[layer j]\ntype = Concatenation\naxis = "
                                             "1\ninputs = b.r, a.r, d.r, c.r\n";
 
+#define JOINED(profile, n)                                                               \
+    "[network]\nformat = 1\nname = joined\noutputs = out, b.r\n" profile                 \
+    "[weights w]\nrandom = 3\n[input x]\nshape = " n                                     \
+    " x 7 x 16 x 16\n" SIBLING("a", "8") SIBLING("b", "16")                              \
+        SIBLING("c", "12") "[layer d]\ntype = Convolution\nfilters = 8\nkernel = 3x3\n"  \
+                           "pad = 1\nweight = w\ninputs = c.r\n"                         \
+                           "[layer j]\ntype = Concatenation\naxis = 1\n"                 \
+                           "inputs = d, b.r, a.r\n"                                      \
+                           "[layer out]\ntype = Convolution\nfilters = 4\n"              \
+                           "kernel = 1x1\nweight = w\n"
+
+/* Planes of 1 KB: in linear formats, too, all of it lies in place at batch 1. */
+static const char joined[] = JOINED("", "1");
+static const char joined_of_several[] = JOINED("[profile]\nN = 1..3: 1, 3\n", "N");
+
+static size_t joined_of(const struct planner *planner)
+{
+    const struct planner_merges *m = planner->merges;
+    size_t n = 0;
+    for (size_t i = 0; m && i < m->groups.n; i++)
+        n += m->verdicts[i].done && m->groups.list[i].behind == BEHIND_JOINED;
+    return n;
+}
+
 Test(merge_values, every_size_has_the_values_of_its_rows)
 {
     const char *path = spill_text("several.ini", several);
     for (int64_t batch = 1; batch <= 3; batch++)
         cr_expect_eq(expect_same(path, "build.precision=fp32", 1e-4, 5, batch), 1);
+}
+
+Test(merge_values, every_size_has_them_within_a_concatenation)
+{
+    const char *path = spill_text("joined.ini", joined_of_several);
+    for (int64_t batch = 1; batch <= 3; batch++)
+        cr_expect_eq(expect_same(path, "build.precision=fp32", 1e-4, 6, batch), 1);
 }
 
 /* Two layers with one weight of a file. */
@@ -278,13 +309,14 @@ Test(merge_values, siblings_may_share_a_weight)
 
 /* ---- on record --------------------------------------------------------------------- */
 
-Test(merge_values, an_engine_file_has_the_network_and_the_plan_with_merged_layers)
+/* Saved, loaded, and with the same values. */
+static void expect_kept(const char *net, size_t n_joined, int64_t most)
 {
     struct session a, b = {0};
     int64_t n, m;
-    build(&a, spill_text("several.ini", several), "build.precision=fp32",
-          "build.merge=yes");
+    build(&a, spill_text("kept.ini", net), "build.precision=fp32", "build.merge=yes");
     cr_assert_eq(merged_of(a.engine->planner), 1);
+    cr_assert_eq(joined_of(a.engine->planner), n_joined);
     cr_assert_eq(strata_engine_save(a.engine, in_scratch("a.engine"), &a.err), STRATA_OK,
                  "%s", a.err.message);
     cr_assert_eq(session_open(&b, "host", NULL), STRATA_OK);
@@ -292,9 +324,10 @@ Test(merge_values, an_engine_file_has_the_network_and_the_plan_with_merged_layer
                                     in_scratch("a.engine"), &b.err),
                  STRATA_OK, "%s", b.err.message);
     cr_expect_eq(merged_of(b.engine->planner), 1);
+    cr_expect_eq(joined_of(b.engine->planner), n_joined);
     cr_expect_eq(network_loaded(b.engine->network)->n_layers, a.network->n_layers);
     cr_expect_eq(b.engine->planner->plan->cost, a.engine->planner->plan->cost);
-    for (int64_t batch = 1; batch <= 3; batch++) {
+    for (int64_t batch = 1; batch <= most; batch++) {
         float *x = outputs_of(&a, 9, batch, &n), *y = outputs_of(&b, 9, batch, &m);
         cr_assert(n == m && n > 0);
         cr_expect_eq(memcmp(x, y, (size_t)n * 4), 0, "batch %d", (int)batch);
@@ -303,4 +336,11 @@ Test(merge_values, an_engine_file_has_the_network_and_the_plan_with_merged_layer
     }
     release(&a);
     release(&b);
+}
+
+Test(merge_values, an_engine_file_has_the_network_and_the_plan_with_merged_layers)
+{
+    expect_kept(several, 0, 3);
+    expect_kept(joined, 1, 1);
+    expect_same(spill_text("joined.ini", joined), "build.precision=fp32", 1e-4, 8, 0);
 }

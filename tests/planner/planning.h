@@ -31,6 +31,31 @@ static inline struct planner_device planning_host(void)
     return d;
 }
 
+/* A device that need not be here: about as fast as one of compute capability 9.0. */
+static inline struct planner_device planning_cuda(void)
+{
+    struct planner_device d = {.properties = {.name = "cuda",
+                                              .build = "cuda",
+                                              .kind = STRATA_CUDA,
+                                              .sm = 90,
+                                              .cache_bytes = 50 << 20,
+                                              .bandwidth = 4e12,
+                                              .launch_ns = 3000}};
+    for (int dtype = 0; dtype < STRATA_DTYPE_COUNT; dtype++)
+        d.properties.flops[dtype] = dtype == STRATA_FP16 ? 600e12 : 50e12;
+    return d;
+}
+
+/* Whether there are impls for such a device. */
+static inline bool planning_has_cuda(const struct planning *p)
+{
+    const struct registry_layer *type = p->network->layers[0].type;
+    for (size_t i = 0; i < type->n_impls; i++)
+        if (type->impls[i].impl.device == STRATA_CUDA)
+            return true;
+    return false;
+}
+
 /* Up to the network; from: NULL for the plugins of the tree. */
 static inline int planning_load(struct planning *p, const char *path,
                                 const strata_registry_options *from,

@@ -26,6 +26,18 @@ void explain_print_merge_summary(const strata_engine *e)
                    count_done(m), m->groups.n);
 }
 
+/* Of the layer that stands for the at-th of a group. */
+static const char *merged_name(const strata_network *net, const strata_network *base,
+                               const struct network_siblings *g, int at)
+{
+    const int end = network_siblings_result(base, g, 0);
+    const int first = net->tensors[end].producer - network_siblings_made(g) + 1;
+    const int k = at < g->n * g->length ? at % g->length : g->length;
+    const int output = base->layers[g->layers[at]].outputs[0];
+    const bool join = g->behind == BEHIND_JOINED && k == g->length;
+    return net->layers[join ? net->tensors[output].producer - 1 : first + k].name;
+}
+
 const char *explain_merged_name(const strata_engine *e, const char *layer)
 {
     const struct planner_merges *m = e->planner->merges;
@@ -33,12 +45,8 @@ const char *explain_merged_name(const strata_engine *e, const char *layer)
     for (size_t i = 0; m && i < m->groups.n; i++) {
         const struct network_siblings *g = &m->groups.list[i];
         for (int at = 0; m->verdicts[i].done && at < network_siblings_count(g); at++) {
-            const int end = network_siblings_result(base, g, 0);
-            const int first =
-                e->network->tensors[end].producer - network_siblings_made(g) + 1;
-            const int k = at < g->n * g->length ? at % g->length : g->length;
             if (strcmp(base->layers[g->layers[at]].name, layer) == 0)
-                return e->network->layers[first + k].name;
+                return merged_name(e->network, base, g, at);
         }
     }
     return layer;
@@ -65,6 +73,7 @@ void explain_print_merges(const strata_engine *e, int format)
         const struct planner_verdict *v = &m->verdicts[i];
         char *name = network_siblings_name(planner_unmerged(e->planner),
                                            &m->groups.list[i], 0, NULL);
+        const bool joined = m->groups.list[i].behind == BEHIND_JOINED;
         table_cell(&t, "%s", name ? name : "");
         t.failed |= !name;
         free(name);
@@ -72,9 +81,10 @@ void explain_print_merges(const strata_engine *e, int format)
         price_cell(&t, v, v->merged);
         price_cell(&t, v, v->apart);
         table_cell(&t, "%s",
-                   v->why    ? v->why
-                   : v->done ? "one launch for all costs less"
-                             : "one for each costs no more");
+                   v->why     ? v->why
+                   : !v->done ? "one for each costs no more"
+                   : joined ? "one launch for all, inside of what joins them, costs less"
+                            : "one launch for all costs less");
     }
     table_print(&t, format, stdout);
     table_close(&t);

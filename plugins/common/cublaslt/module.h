@@ -50,9 +50,11 @@ size_t cublaslt_workspace(const strata_node *n, cublaslt_describe *describe, int
 #define CUBLASLT_IMPL(R, rows_, state_, run_)                                            \
     CUBLASLT_WAY_IMPL(, 1, R, rows_, state_, run_)
 #define CUBLASLT_WAY_IMPL(way, first, R, rows_, state_, run_)                            \
+    CUBLASLT_FLAGGED_IMPL(way, first, R, rows_, state_, run_, 0)
+#define CUBLASLT_FLAGGED_IMPL(way, first, R, rows_, state_, run_, flags_)                \
     {                                                                                    \
         .id = first + R, .device = STRATA_CUDA,                                          \
-        .flags = STRATA_WEIGHT_PACKED | STRATA_NAN_DROPPED, /* by its relu */            \
+        .flags = (flags_) | STRATA_WEIGHT_PACKED | STRATA_NAN_DROPPED, /* by its relu */ \
             .epilogues = CUBLASLT_EPILOGUES, .name = "cublaslt_" #way #R,                \
         .rows = STRATA_ARRAY(rows_), .activations = CUBLASLT_ACTIVATIONS,                \
         .efficiency = 0.7, .state_size = sizeof(state_), .accept = way##accept_##R,      \

@@ -11,7 +11,7 @@ enum {
      * memory. */
     LEAST_WORKSPACE = 1 << 20,
     MOST_WORKSPACE = 32 << 20,
-    SPLITS = 16, /* of K, that workspace has room for */
+    SPLITS = 16,   /* of K, that workspace has room for */
     ALIGNMENT = 16 /* bytes, of all matrices */
 };
 
@@ -105,8 +105,8 @@ static cublasStatus_t set_operation(struct cublaslt_plan *plan,
  * gets: what algorithms do ask for may be more for fewer rows, this is not. */
 static uint64_t room(const struct cublaslt_problem *p)
 {
-    const double parts = (double)sizeof(float) * SPLITS * (double)p->m * (double)p->n *
-                         (double)p->batch;
+    const double parts =
+        (double)sizeof(float) * SPLITS * (double)p->m * (double)p->n * (double)p->batch;
     return parts < LEAST_WORKSPACE  ? LEAST_WORKSPACE
            : parts > MOST_WORKSPACE ? MOST_WORKSPACE
                                     : (uint64_t)parts;
@@ -198,6 +198,8 @@ int cublaslt_plan(const strata_node *n, const struct cublaslt_problem *problem, 
     s = out->library->cublasLtMatmulAlgoGetHeuristic(
         out->handle, &out->operation, &out->a, &out->b, &out->c, &out->d, &preference,
         CUBLASLT_RANKS, results, &found);
+    if (s == CUBLAS_STATUS_SUCCESS && problem->pitched && found > 0 && rank >= found)
+        rank = found - 1;
     if ((s == CUBLAS_STATUS_NOT_SUPPORTED && found == 0) ||
         (s == CUBLAS_STATUS_SUCCESS &&
          (rank >= found || results[rank].state != CUBLAS_STATUS_SUCCESS)))

@@ -23,6 +23,8 @@ struct cublaslt_problem {
     int32_t b_dtype;      /* where it is not A's; FP8 alone */
     int32_t result;       /* dtype of C and D: INT32 of INT8, a wider float of FP8 */
     int64_t ldc;          /* 0: as D's */
+    int32_t pitched;      /* one of several leading dims, all of which must do: where the
+                             list is shorter for it, its last entry stands for the rest */
     double alpha, beta;   /* D = f(alpha*op(A)*op(B) + bias + beta*C) */
     int32_t bias;         /* an element for each of D's rows is added */
     int32_t addend;       /* there is a C */
