@@ -9,6 +9,7 @@
  */
 #include "plugins/common/dense_weight.h"
 #include "kernels/layer.cuh"
+#include "kernels/overlap.cuh"
 
 #define DOT_BLOCK 128   /* threads */
 #define DOT_IMAGES 8    /* a block multiplies a row with */
@@ -75,6 +76,8 @@ static __global__ void __launch_bounds__(DOT_BLOCK)
 #pragma unroll
     for (int b = 0; b < Images; b++)
         x[b] = (const T *)p.x + min(image + b, p.images - 1) * p.inputs;
+    launch_next();
+    wait_for_previous();
 #pragma unroll(Rows *Images <= 4 ? 4 : 1)
     for (int64_t k = (int64_t)threadIdx.x * N; k < p.inputs; k += DOT_BLOCK * N) {
         pack<T, N> a[Rows];
@@ -113,7 +116,7 @@ static void launch_dot(const product &p, cudaStream_t stream)
 {
     const dim3 grid((unsigned)((p.row + Rows - 1) / Rows),
                     (unsigned)((p.images + Images - 1) / Images));
-    dot_kernel<T, N, Rows, Images><<<grid, DOT_BLOCK, 0, stream>>>(p);
+    launch_overlapped(dot_kernel<T, N, Rows, Images>, grid, DOT_BLOCK, 0, stream, p);
 }
 
 template <typename T, int N>

@@ -45,8 +45,10 @@ static __global__ void __launch_bounds__(CUDA_BLOCK) held_kernel(softmax_job job
 {
     const int64_t line = (int64_t)blockIdx.x * (CUDA_BLOCK / 32) + threadIdx.x / 32;
     const int32_t length = (int32_t)job.length, padded = (int32_t)job.padded;
+    launch_next();
     if (line >= job.n_lines)
         return;
+    wait_for_previous();
     const int64_t at = walk_find<1, Index>(job.lines, (Index)line).at[0];
     const T *x = (const T *)job.x + at;
     T *y = (T *)job.y + at;
@@ -95,6 +97,8 @@ static __global__ void __launch_bounds__(CUDA_BLOCK) contiguous_kernel(softmax_j
     const T *x = (const T *)job.x + at;
     T *y = (T *)job.y + at;
     tally t = {-INFINITY, 0};
+    launch_next();
+    wait_for_previous();
     for (int64_t j = first; live && j < job.length; j += Threads * N) {
         const pack<T, N> p = *(const pack<T, N> *)(x + j);
 #pragma unroll
@@ -122,21 +126,21 @@ static void contiguous_launch(const softmax_job &job, cudaStream_t stream)
     const unsigned blocks = layer_blocks(job.n_lines, CUDA_BLOCK / Threads);
     if constexpr (Threads == 4)
         if (job.n_lines >= 0x7fffffff) {
-            contiguous_kernel<T, N, Threads, uint64_t>
-                <<<blocks, CUDA_BLOCK, 0, stream>>>(job);
+            launch_overlapped(contiguous_kernel<T, N, Threads, uint64_t>, blocks,
+                              CUDA_BLOCK, 0, stream, job);
             return;
         }
-    contiguous_kernel<T, N, Threads, uint32_t><<<blocks, CUDA_BLOCK, 0, stream>>>(job);
+    launch_overlapped(contiguous_kernel<T, N, Threads, uint32_t>, blocks, CUDA_BLOCK, 0,
+                      stream, job);
 }
 
 template <typename T, int N>
 static void held_launch(const softmax_job &job, cudaStream_t stream)
 {
     const unsigned blocks = layer_blocks(job.n_lines, CUDA_BLOCK / 32);
-    if (job.n_lines < 0x7fffffff)
-        held_kernel<T, N, uint32_t><<<blocks, CUDA_BLOCK, 0, stream>>>(job);
-    else
-        held_kernel<T, N, uint64_t><<<blocks, CUDA_BLOCK, 0, stream>>>(job);
+    launch_overlapped(job.n_lines < 0x7fffffff ? held_kernel<T, N, uint32_t>
+                                               : held_kernel<T, N, uint64_t>,
+                      blocks, CUDA_BLOCK, 0, stream, job);
 }
 
 /* Lines of up to 32 * HELD elements are held, so not all kinds have any left for a

@@ -37,10 +37,12 @@ static __global__ void __launch_bounds__(DEPTHWISE_BLOCK, 4)
     depthwise_any_kernel(const __grid_constant__ depthwise_job job)
 {
     const uint32_t u = blockIdx.x * DEPTHWISE_BLOCK + threadIdx.x;
+    launch_next();
     if (u >= job.units)
         return;
     const depthwise_unit unit = depthwise_unit_of(job, u, V, DEPTHWISE_WIDE);
-    const T *x = (const T *)job.x + unit.image * job.x_image + unit.pack * job.x_pack;
+    const T *x =
+        depthwise_images<T>(job) + unit.image * job.x_image + unit.pack * job.x_pack;
     const float *weight = job.weight + unit.c;
     const int64_t weight_row = (int64_t)job.kernel_w * job.stored;
     convolution_affine<V> affine;
@@ -235,8 +237,9 @@ static void depthwise_launch_slide(const strata_run *r, depthwise_job &job)
     const convolution_state *s = (const convolution_state *)r->state;
     depthwise_divide(&job, r->in[0].dims[0], V, shape::Wide,
                      (int64_t)s->multiprocessors * shape::Blocks * DEPTHWISE_BLOCK);
-    depthwise_slide_kernel<T, V, A, K, S><<<layer_blocks(job.units, DEPTHWISE_BLOCK),
-                                            DEPTHWISE_BLOCK, 0, layer_stream(r)>>>(job);
+    launch_overlapped(depthwise_slide_kernel<T, V, A, K, S>,
+                      layer_blocks(job.units, DEPTHWISE_BLOCK), DEPTHWISE_BLOCK, 0,
+                      layer_stream(r), job);
 }
 
 /* False where the window is not a usual one. */
@@ -268,8 +271,9 @@ static void depthwise_launch(const strata_run *r, depthwise_job &job)
         return;
     depthwise_divide(&job, r->in[0].dims[0], V, DEPTHWISE_WIDE,
                      (int64_t)s->multiprocessors * 4 * DEPTHWISE_BLOCK);
-    depthwise_any_kernel<T, V><<<layer_blocks(job.units, DEPTHWISE_BLOCK),
-                                 DEPTHWISE_BLOCK, 0, layer_stream(r)>>>(job);
+    launch_overlapped(depthwise_any_kernel<T, V>,
+                      layer_blocks(job.units, DEPTHWISE_BLOCK), DEPTHWISE_BLOCK, 0,
+                      layer_stream(r), job);
 }
 
 /* In planes: whether rows are whole groups of A pixels, and windows centred. */

@@ -10,6 +10,7 @@
 #ifndef PLUGINS_CONVOLUTION_CUDA_SLIDE_CUH
 #define PLUGINS_CONVOLUTION_CUDA_SLIDE_CUH
 
+#include "kernels/overlap.cuh"
 #include "plugins/convolution/cuda/depthwise.cuh"
 
 template <typename T, int V, int A, int K, int S>
@@ -92,16 +93,29 @@ struct slide {
     }
 };
 
+/* The images, once the kernel before has ended: loads through what this returns cannot be
+ * moved before it, whatever the compiler knows of them. */
+template <typename T>
+static __device__ inline const T *depthwise_images(const depthwise_job &job)
+{
+    const T *x = (const T *)job.x;
+    wait_for_previous();
+    asm volatile("" : "+l"(x));
+    return x;
+}
+
 template <typename T, int V, int A, int K, int S>
 static __global__ void __launch_bounds__(DEPTHWISE_BLOCK, (slide<T, V, A, K, S>::Blocks))
     depthwise_slide_kernel(const __grid_constant__ depthwise_job job)
 {
     typedef slide<T, V, A, K, S> shape;
     const uint32_t u = blockIdx.x * DEPTHWISE_BLOCK + threadIdx.x;
+    launch_next();
     if (u >= job.units)
         return;
     const depthwise_unit unit = depthwise_unit_of(job, u, V, shape::Wide);
-    const T *x = (const T *)job.x + unit.image * job.x_image + unit.pack * job.x_pack;
+    const T *x =
+        depthwise_images<T>(job) + unit.image * job.x_image + unit.pack * job.x_pack;
     const int32_t column = unit.column * S - (A > 1 ? A : job.begin_w);
     const int32_t end = (unit.end_row - 1) * S - job.begin_h + K; /* of input rows */
     int32_t h = unit.first_row * S - job.begin_h, ahead = h;
