@@ -6,7 +6,7 @@
 #include "plugins/grid_sample/grid_sample.h"
 
 #include "plugins/common/dense.h"
-#include "plugins/common/pointwise/row.h"
+#include "plugins/common/taps.h"
 #include "plugins/common/walk.h"
 
 #define TILE 64  /* pixels */
@@ -60,78 +60,95 @@ struct tile {
     float weight[CORNERS][TILE];
 };
 
-ROW_INLINE void take_pixel(const strata_run *r, const float *coordinate, struct tile *t,
-                           int64_t j, int32_t mode)
+/* Taps of a tile along one dim: offsets, and weights, 0 beyond the border. */
+struct along {
+    int64_t at[GRID_TAPS][TILE];
+    float weight[GRID_TAPS][TILE];
+};
+
+/* n coordinates `step` apart. The mode and the padding are constants here, so that it is
+ * vector code where padding takes no division. */
+ROW_INLINE void take_along(struct along *a, const float *coordinate, int64_t step,
+                           int64_t n, int64_t size, int64_t stride, int32_t mode,
+                           int32_t padding, int32_t align)
+{
+    for (int64_t j = 0; j < n; j++) {
+        const struct grid_taps t =
+            grid_taps((double)coordinate[j * step], size, mode, padding, align);
+        for (int32_t k = 0; k < grid_count(mode); k++) {
+            a->at[k][j] = (t.index[k] < 0 ? 0 : t.index[k]) * stride;
+            a->weight[k][j] = t.index[k] < 0 ? 0 : (float)t.weight[k];
+        }
+    }
+}
+
+ROW_INLINE void take_along_padded(struct along *a, const float *coordinate, int64_t step,
+                                  int64_t n, int64_t size, int64_t stride, int32_t mode,
+                                  int32_t padding, int32_t align)
+{
+    if (padding == STRATA_GRID_ZEROS)
+        take_along(a, coordinate, step, n, size, stride, mode, STRATA_GRID_ZEROS, align);
+    else if (padding == STRATA_GRID_BORDER)
+        take_along(a, coordinate, step, n, size, stride, mode, STRATA_GRID_BORDER, align);
+    else
+        take_along(a, coordinate, step, n, size, stride, mode, STRATA_GRID_REFLECTION,
+                   align);
+}
+
+/* A corner is a tap of each dim: tap k of this one to the `corners` of those before. */
+ROW_INLINE void take_corners(struct tile *t, const struct along *a, int32_t corners,
+                             int32_t k, int64_t n)
+{
+    for (int32_t c = 0; c < corners; c++)
+        for (int64_t j = 0; j < n; j++) {
+            t->at[k * corners + c][j] = t->at[c][j] + a->at[k][j];
+            t->weight[k * corners + c][j] = t->weight[c][j] * a->weight[k][j];
+        }
+}
+
+ROW_INLINE void take_mode(const strata_run *r, const float *grid, struct tile *t,
+                          int64_t n, int32_t mode)
 {
     const strata_grid_sample *p = r->params;
     const strata_tensor *x = &r->in[0];
     const int32_t dims = x->rank - 2, taps = grid_count(mode);
+    struct along a;
     t->corners = 1;
-    t->at[0][j] = 0;
-    t->weight[0][j] = 1;
+    for (int64_t j = 0; j < n; j++) {
+        t->at[0][j] = 0;
+        t->weight[0][j] = 1;
+    }
     for (int32_t d = 0; d < dims; d++) {
-        const struct grid_taps along =
-            grid_taps((double)coordinate[dims - 1 - d], x->dims[2 + d], mode, p->padding,
-                      p->align_corners);
+        take_along_padded(&a, grid + dims - 1 - d, dims, n, x->dims[2 + d],
+                          x->strides[2 + d], mode, p->padding, p->align_corners);
         for (int32_t k = taps - 1; k >= 0; k--)
-            for (int32_t c = 0; c < t->corners; c++) {
-                const int64_t i = along.index[k];
-                t->at[k * t->corners + c][j] =
-                    t->at[c][j] + (i < 0 ? 0 : i * x->strides[2 + d]);
-                t->weight[k * t->corners + c][j] =
-                    i < 0 ? 0 : t->weight[c][j] * (float)along.weight[k];
-            }
+            take_corners(t, &a, t->corners, k, n);
         t->corners *= taps;
     }
 }
 
-/* n pixels, whose coordinates lie behind each other; the mode is a constant inside. */
+/* n pixels, whose coordinates lie behind each other. */
 ROW_INLINE void take_pixels(const strata_run *r, const float *grid, struct tile *t,
                             int64_t n)
 {
     const strata_grid_sample *p = r->params;
-    const int32_t dims = r->in[0].rank - 2;
     if (p->mode == STRATA_GRID_NEAREST)
-        for (int64_t j = 0; j < n; j++)
-            take_pixel(r, grid + j * dims, t, j, STRATA_GRID_NEAREST);
+        take_mode(r, grid, t, n, STRATA_GRID_NEAREST);
     else if (p->mode == STRATA_GRID_LINEAR)
-        for (int64_t j = 0; j < n; j++)
-            take_pixel(r, grid + j * dims, t, j, STRATA_GRID_LINEAR);
+        take_mode(r, grid, t, n, STRATA_GRID_LINEAR);
     else
-        for (int64_t j = 0; j < n; j++)
-            take_pixel(r, grid + j * dims, t, j, STRATA_GRID_CUBIC);
+        take_mode(r, grid, t, n, STRATA_GRID_CUBIC);
 }
-
-/* One corner of n pixels; what has no weight is not looked at, for it may be no number.
- */
-ROW_INLINE void add_corner(float *restrict sum, const float *weight, const int64_t *at,
-                           const float *data, int64_t n)
-{
-    for (int64_t j = 0; j < n; j++) {
-        const float value = data[at[j]];
-        sum[j] += weight[j] != 0 ? weight[j] * value : 0;
-    }
-}
-
-struct grid_code {
-    void (*take)(const strata_run *r, const float *grid, struct tile *t, int64_t n);
-    void (*add)(float *sum, const float *weight, const int64_t *at, const float *data,
-                int64_t n);
-};
 
 /* All calls inside become code of the target, so that roundings are instructions. */
+typedef void take_function(const strata_run *r, const float *grid, struct tile *t,
+                           int64_t n);
 #define GRID_CODE(name, target)                                                          \
     target __attribute__((flatten)) static void take_##name(                             \
         const strata_run *r, const float *grid, struct tile *t, int64_t n)               \
     {                                                                                    \
         take_pixels(r, grid, t, n);                                                      \
-    }                                                                                    \
-    target static void add_##name(float *sum, const float *weight, const int64_t *at,    \
-                                  const float *data, int64_t n)                          \
-    {                                                                                    \
-        add_corner(sum, weight, at, data, n);                                            \
-    }                                                                                    \
-    static const struct grid_code grid_code_##name = {take_##name, add_##name};
+    }
 
 GRID_CODE(plain, )
 #ifdef ELEMENT_X86
@@ -140,24 +157,21 @@ GRID_CODE(avx512, ROW_AVX512)
 #endif
 
 /* One channel of a tile: n pixels `step` apart in the output. */
-static void sample_channel(const strata_run *r, const struct grid_code *code,
+static void sample_channel(const strata_run *r, taps_function *add_up,
                            const struct tile *t, int64_t from, int64_t to, int64_t step,
                            int64_t n)
 {
     const strata_tensor *x = &r->in[0], *y = &r->out[0];
+    const struct taps taps = {t->at[0], t->weight[0], t->corners, TILE};
     float sum[TILE] = {0};
-    for (int32_t c = 0; c < t->corners; c++) {
-        const float *weight = t->weight[c];
-        const int64_t *at = t->at[c];
-        if (x->dtype == STRATA_FP32) {
-            const float *data = (const float *)x->data + from;
-            code->add(sum, weight, at, data, n);
-        } else {
+    if (x->dtype == STRATA_FP32)
+        add_up(sum, &taps, (const float *)x->data + from, n);
+    else
+        for (int32_t c = 0; c < t->corners; c++)
             for (int64_t j = 0; j < n; j++)
-                if (weight[j] != 0)
-                    sum[j] += weight[j] * element_load(x->data, x->dtype, from + at[j]);
-        }
-    }
+                if (t->weight[c][j] != 0)
+                    sum[j] += t->weight[c][j] *
+                              element_load(x->data, x->dtype, from + t->at[c][j]);
     element_store_row(y->data, y->dtype, to, step, sum, n);
 }
 
@@ -198,15 +212,16 @@ static void sample_tile(const strata_run *r, int64_t image, int64_t begin, int64
     const int64_t pixels = index_count(y, 2, y->rank), step = y->strides[y->rank - 1];
     const int64_t lanes = lanes_of(y);
     const float *grid = (const float *)r->in[1].data + (image * pixels + begin) * dims;
-    const struct grid_code *code = ROW_BEST(grid_code);
+    take_function *take = ROW_BEST(take);
+    taps_function *add_up = taps_choose();
     struct tile t;
-    code->take(r, grid, &t, n);
+    take(r, grid, &t, n);
     for (int64_t c = 0; c < y->dims[1]; c += lanes) {
         const int64_t live = y->dims[1] - c < lanes ? y->dims[1] - c : lanes;
         const int64_t from = element_channel(x, image, c),
                       to = element_channel(y, image, c) + begin * step;
         if (lanes == 1)
-            sample_channel(r, code, &t, from, to, step, n);
+            sample_channel(r, add_up, &t, from, to, step, n);
         else
             sample_lanes(r, &t, from, to, step, n, live);
     }

@@ -119,7 +119,7 @@ static void linear_entries(const strata_node *n, int d, struct resize_entry *ent
         for (int64_t i = 0; a.dim == d && i < a.out; i++) {
             int64_t index[2];
             float weight[2];
-            resize_weigh(p, &a, i, index, weight);
+            resize_weigh(p, &a, i, 1, index, weight);
             entries[i] = (struct resize_entry){.low = (int32_t)index[0] * stride,
                                                .high = (int32_t)index[1] * stride,
                                                .share = weight[1]};
@@ -194,7 +194,7 @@ static int taps_table(const strata_node *n, const struct resize_axis *a, int64_t
     for (int64_t i = 0; i < a->out && status == STRATA_OK; i++) {
         int64_t *of = at + (size_t)i * taps;
         const int inside =
-            resize_weigh(n->params, a, i, of, weight + (size_t)i * taps);
+            resize_weigh(n->params, a, i, 1, of, weight + (size_t)i * taps);
         for (size_t k = 0; k < taps; k++)
             of[k] = inside ? of[k] * stride : -1;
     }

@@ -6,6 +6,7 @@
 #include "plugins/roi_align/roi_align.h"
 
 #include "plugins/common/dense.h"
+#include "plugins/common/taps.h"
 #include "plugins/common/walk.h"
 
 #define CHANNELS 64 /* at once */
@@ -120,65 +121,80 @@ static void take_bin(const strata_run *r, const struct region *g, int64_t i, int
         sum[c] /= points > 0 ? (float)points : 1;
 }
 
-/* A region's points, with what each takes of a plane, bin after bin: made once for all
- * channels, whose planes are then read one after the other. */
-#define POINTS 512
+/* What a region's bins take of a plane, made once for all channels: tap by tap, of all
+ * bins. Along a dim a tap is a neighbour of a point. */
+#define TAPS 2048 /* of all bins */
+#define LINE 256  /* of all bins along a dim */
 
-struct points {
-    int64_t end[POINTS]; /* of each bin */
-    struct {
-        int64_t at[4];
-        float weight[4];
-    } point[POINTS];
+struct line {
+    int64_t at[LINE]; /* [bin][point][neighbour] */
+    double weight[LINE];
 };
 
+struct table {
+    struct taps taps;
+    int64_t at[TAPS];
+    float weight[TAPS];
+};
+
+static void make_line(struct line *l, const struct roi_side *s, int64_t bins,
+                      int64_t stride)
+{
+    int64_t n = 0;
+    for (int64_t k = 0; k < bins; k++)
+        for (int64_t i = 0; i < s->points; i++) {
+            const struct roi_pair p = roi_point(s, k, i);
+            l->at[n] = p.low * stride;
+            l->weight[n++] = p.low_weight;
+            l->at[n] = p.high * stride;
+            l->weight[n++] = p.high_weight;
+        }
+}
+
+/* Tap (point a, b; neighbour k) of all bins. */
+static void make_tap(struct table *t, const struct line *h, const struct line *w,
+                     const strata_tensor *y, const struct region *g, int64_t tap)
+{
+    const int64_t columns = g->side[1].points, point = tap / 4, k = tap % 4;
+    const int64_t row = point / columns * 2 + (k >> 1), row_step = g->side[0].points * 2;
+    const int64_t column = point % columns * 2 + (k & 1), column_step = columns * 2;
+    int64_t n = tap * t->taps.pitch;
+    for (int64_t i = 0; i < y->dims[2]; i++)
+        for (int64_t j = 0; j < y->dims[3]; j++, n++) {
+            const int64_t u = i * row_step + row, v = j * column_step + column;
+            t->at[n] = h->at[u] + w->at[v];
+            t->weight[n] = (float)(h->weight[u] * w->weight[v]);
+        }
+}
+
 /* Whether they fit; means of FP32 alone. */
-static int make_points(struct points *t, const strata_run *r, const struct region *g)
+static int make_table(struct table *t, const strata_run *r, const struct region *g)
 {
     const strata_roi_align *p = r->params;
     const strata_tensor *x = &r->in[0], *y = &r->out[0];
     const struct roi_side *h = &g->side[0], *w = &g->side[1];
-    const int64_t bins = y->dims[2] * y->dims[3];
-    int64_t n = 0, top, bottom, left, right;
+    const int64_t bins = y->dims[2] * y->dims[3], pitch = (bins + 7) / 8 * 8;
+    const int64_t count = 4 * h->points * w->points;
+    struct line down, across;
     if (p->mode != STRATA_ROI_AVERAGE || x->dtype != STRATA_FP32 || g->image < 0 ||
-        bins > POINTS || h->points * w->points > POINTS / bins)
+        2 * h->points > LINE / y->dims[2] || 2 * w->points > LINE / y->dims[3] ||
+        count * pitch > TAPS || y->strides[3] != 1 || y->strides[2] != y->dims[3])
         return 0;
-    for (int64_t bin = 0; bin < bins; bin++) {
-        const int64_t i = bin / y->dims[3], j = bin % y->dims[3];
-        roi_inside(h, i, &top, &bottom);
-        roi_inside(w, j, &left, &right);
-        for (int64_t a = top; a < bottom; a++)
-            for (int64_t b = left; b < right; b++, n++) {
-                const struct roi_pair u = roi_point(h, i, a), v = roi_point(w, j, b);
-                for (int k = 0; k < 4; k++) {
-                    t->point[n].at[k] = (k >> 1 ? u.high : u.low) * x->strides[2] +
-                                        (k & 1 ? v.high : v.low) * x->strides[3];
-                    t->point[n].weight[k] =
-                        (float)((k >> 1 ? u.high_weight : u.low_weight) *
-                                (k & 1 ? v.high_weight : v.low_weight));
-                }
-            }
-        t->end[bin] = n;
-    }
+    t->taps = (struct taps){t->at, t->weight, count, pitch};
+    make_line(&down, h, y->dims[2], x->strides[2]);
+    make_line(&across, w, y->dims[3], x->strides[3]);
+    for (int64_t tap = 0; tap < count; tap++)
+        make_tap(t, &down, &across, y, g, tap);
     return 1;
 }
 
-/* All bins of one channel. */
-static void take_plane(const struct points *t, const strata_tensor *y, int64_t to,
-                       const float *x, float points)
+/* All bins of one channel, whose means lie behind each other. */
+static void take_plane(const struct table *t, taps_function *add_up, float *y,
+                       const float *x, int64_t bins, float points)
 {
-    float *out = (float *)y->data + to;
-    int64_t i = 0;
-    for (int64_t bin = 0; bin < y->dims[2] * y->dims[3]; bin++) {
-        float sum = 0;
-        for (; i < t->end[bin]; i++)
-            for (int k = 0; k < 4; k++) {
-                const float weight = t->point[i].weight[k], value = x[t->point[i].at[k]];
-                sum += weight != 0 ? weight * value : 0;
-            }
-        out[bin / y->dims[3] * y->strides[2] + bin % y->dims[3] * y->strides[3]] =
-            sum / points;
-    }
+    add_up(y, &t->taps, x, bins);
+    for (int64_t i = 0; i < bins; i++)
+        y[i] /= points;
 }
 
 /* Channels begin .. begin + n - 1 of all bins of a region. */
@@ -192,14 +208,18 @@ static void take_region(const strata_run *r, int64_t region, int64_t begin, int6
                                       index_value(r->in[2].data, r->in[2].dtype, region));
     int64_t channel[CHANNELS];
     float sum[CHANNELS];
-    struct points points;
+    struct table table;
+    const int64_t bins = y->dims[2] * y->dims[3];
     const int64_t each = g.side[0].points * g.side[1].points;
     for (int64_t c = 0; c < n; c++)
         channel[c] = element_channel(x, g.image < 0 ? 0 : g.image, begin + c);
-    if (make_points(&points, r, &g)) {
+    if (make_table(&table, r, &g)) {
+        taps_function *add_up = taps_choose();
         for (int64_t c = 0; c < n; c++)
-            take_plane(&points, y, element_channel(y, region, begin + c),
-                       (const float *)x->data + channel[c], each > 0 ? (float)each : 1);
+            take_plane(&table, add_up,
+                       (float *)y->data + element_channel(y, region, begin + c),
+                       (const float *)x->data + channel[c], bins,
+                       each > 0 ? (float)each : 1);
         return;
     }
     for (int64_t i = 0; i < y->dims[2]; i++)
