@@ -53,11 +53,19 @@ static double grid_flops(const strata_node *n)
 
 /* ---- running --------------------------------------------------------------------- */
 
-/* A tile's taps: offsets from the channel of the image; weight 0: nothing to read. */
+/* A tile's taps: offsets from the channel of the image; weight 0: nothing to read. Taps
+ * that are neighbours in memory are patches, in their order. */
 struct tile {
     int32_t corners;
-    int64_t at[CORNERS][TILE];
-    float weight[CORNERS][TILE];
+    int32_t has_patches, has_zeros;
+    union {
+        int64_t at[CORNERS][TILE];
+        int64_t row[GRID_TAPS * TILE];
+    };
+    union {
+        float weight[CORNERS][TILE];
+        float patch[CORNERS * TILE];
+    };
 };
 
 /* Taps of a tile along one dim: offsets, and weights, 0 beyond the border. */
@@ -106,8 +114,8 @@ ROW_INLINE void take_corners(struct tile *t, const struct along *a, int32_t corn
         }
 }
 
-ROW_INLINE void take_mode(const strata_run *r, const float *grid, struct tile *t,
-                          int64_t n, int32_t mode)
+ROW_INLINE void take_points(const strata_run *r, const float *grid, struct tile *t,
+                            int64_t n, int32_t mode)
 {
     const strata_grid_sample *p = r->params;
     const strata_tensor *x = &r->in[0];
@@ -125,6 +133,50 @@ ROW_INLINE void take_mode(const strata_run *r, const float *grid, struct tile *t
             take_corners(t, &a, t->corners, k, n);
         t->corners *= taps;
     }
+}
+
+/* Pixel j: its rows, each a window of neighbours. */
+ROW_INLINE void take_patch(struct tile *t, const struct along *h, const struct along *w,
+                           int64_t j, int64_t size, int32_t taps)
+{
+    float window[GRID_TAPS], weight[GRID_TAPS];
+    int64_t at[GRID_TAPS];
+    for (int32_t k = 0; k < taps; k++) {
+        at[k] = w->at[k][j];
+        weight[k] = w->weight[k][j];
+    }
+    const int64_t first = patch_window(window, at, weight, taps, size);
+    for (int32_t k = 0; k < taps; k++) {
+        t->row[j * taps + k] = h->at[k][j] + first;
+        for (int32_t i = 0; i < taps; i++) {
+            const float value = h->weight[k][j] * window[i];
+            t->patch[(j * taps + k) * taps + i] = value;
+            t->has_zeros |= value == 0;
+        }
+    }
+}
+
+ROW_INLINE void take_patches(const strata_run *r, const float *grid, struct tile *t,
+                             int64_t n, int32_t mode)
+{
+    const strata_grid_sample *p = r->params;
+    const strata_tensor *x = &r->in[0];
+    struct along h, w;
+    t->has_zeros = 0;
+    take_along_padded(&h, grid + 1, 2, n, x->dims[2], x->strides[2], mode, p->padding,
+                      p->align_corners);
+    take_along_padded(&w, grid, 2, n, x->dims[3], 1, mode, p->padding, p->align_corners);
+    for (int64_t j = 0; j < n; j++)
+        take_patch(t, &h, &w, j, x->dims[3], grid_count(mode));
+}
+
+ROW_INLINE void take_mode(const strata_run *r, const float *grid, struct tile *t,
+                          int64_t n, int32_t mode)
+{
+    if (mode != STRATA_GRID_NEAREST && t->has_patches)
+        take_patches(r, grid, t, n, mode);
+    else
+        take_points(r, grid, t, n, mode);
 }
 
 /* n pixels, whose coordinates lie behind each other. */
@@ -157,15 +209,20 @@ GRID_CODE(avx512, ROW_AVX512)
 #endif
 
 /* One channel of a tile: n pixels `step` apart in the output. */
-static void sample_channel(const strata_run *r, taps_function *add_up,
+static void sample_channel(const strata_run *r, const struct taps_code *code,
                            const struct tile *t, int64_t from, int64_t to, int64_t step,
                            int64_t n)
 {
+    const strata_grid_sample *p = r->params;
     const strata_tensor *x = &r->in[0], *y = &r->out[0];
+    const int cubic = p->mode == STRATA_GRID_CUBIC;
     const struct taps taps = {t->at[0], t->weight[0], t->corners, TILE};
+    const struct patches patches = {t->row, t->patch, cubic ? 4 : 1, cubic, t->has_zeros};
     float sum[TILE] = {0};
-    if (x->dtype == STRATA_FP32)
-        add_up(sum, &taps, (const float *)x->data + from, n);
+    if (t->has_patches)
+        code->patches(sum, &patches, (const float *)x->data + from, n);
+    else if (x->dtype == STRATA_FP32)
+        code->sum(sum, &taps, (const float *)x->data + from, n);
     else
         for (int32_t c = 0; c < t->corners; c++)
             for (int64_t j = 0; j < n; j++)
@@ -205,6 +262,15 @@ static int64_t lanes_of(const strata_tensor *t)
     return lanes < LANES ? lanes : LANES;
 }
 
+/* Whether taps of a row are neighbours in memory. */
+static int has_patches(const strata_run *r, int64_t lanes)
+{
+    const strata_grid_sample *p = r->params;
+    const strata_tensor *x = &r->in[0];
+    return x->dtype == STRATA_FP32 && x->rank == 4 && lanes == 1 && x->strides[3] == 1 &&
+           p->mode != STRATA_GRID_NEAREST && x->dims[3] >= grid_count(p->mode);
+}
+
 static void sample_tile(const strata_run *r, int64_t image, int64_t begin, int64_t n)
 {
     const strata_tensor *x = &r->in[0], *y = &r->out[0];
@@ -213,15 +279,16 @@ static void sample_tile(const strata_run *r, int64_t image, int64_t begin, int64
     const int64_t lanes = lanes_of(y);
     const float *grid = (const float *)r->in[1].data + (image * pixels + begin) * dims;
     take_function *take = ROW_BEST(take);
-    taps_function *add_up = taps_choose();
+    const struct taps_code *code = taps_choose();
     struct tile t;
+    t.has_patches = has_patches(r, lanes);
     take(r, grid, &t, n);
     for (int64_t c = 0; c < y->dims[1]; c += lanes) {
         const int64_t live = y->dims[1] - c < lanes ? y->dims[1] - c : lanes;
         const int64_t from = element_channel(x, image, c),
                       to = element_channel(y, image, c) + begin * step;
         if (lanes == 1)
-            sample_channel(r, add_up, &t, from, to, step, n);
+            sample_channel(r, code, &t, from, to, step, n);
         else
             sample_lanes(r, &t, from, to, step, n, live);
     }
