@@ -18,7 +18,7 @@
 struct taps {
     const int64_t *at;
     const float *weight;
-    int64_t count, pitch;
+    int64_t count, pitch; /* count: 1 or more */
 };
 
 /* Compiled for no processor in particular, so that nothing becomes a gathering load. */
@@ -31,10 +31,12 @@ __attribute__((noinline)) static void taps_collect(float *restrict to, const flo
 }
 
 ROW_INLINE void taps_add(float *restrict sum, const float *restrict weight,
-                         const float *restrict x, int64_t n)
+                         const float *restrict x, int64_t n, int first)
 {
-    for (int64_t j = 0; j < n; j++)
-        sum[j] += weight[j] != 0 ? weight[j] * x[j] : 0;
+    for (int64_t j = 0; j < n; j++) {
+        const float value = weight[j] != 0 ? weight[j] * x[j] : 0;
+        sum[j] = first ? value : sum[j] + value;
+    }
 }
 
 ROW_INLINE void taps_sum_of(float *sum, const struct taps *t, const float *plane,
@@ -43,11 +45,11 @@ ROW_INLINE void taps_sum_of(float *sum, const struct taps *t, const float *plane
     float some[TAPS_BLOCK];
     for (int64_t i = 0, part; i < n; i += part) {
         part = n - i < TAPS_BLOCK ? n - i : TAPS_BLOCK;
-        for (int64_t j = 0; j < part; j++)
-            sum[i + j] = 0;
-        for (int64_t k = 0; k < t->count; k++) {
+        taps_collect(some, plane, t->at + i, part);
+        taps_add(sum + i, t->weight + i, some, part, 1);
+        for (int64_t k = 1; k < t->count; k++) {
             taps_collect(some, plane, t->at + k * t->pitch + i, part);
-            taps_add(sum + i, t->weight + k * t->pitch + i, some, part);
+            taps_add(sum + i, t->weight + k * t->pitch + i, some, part, 0);
         }
     }
 }

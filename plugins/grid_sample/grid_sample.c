@@ -5,13 +5,27 @@
  */
 #include "plugins/grid_sample/grid_sample.h"
 
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
 #include "plugins/common/dense.h"
 #include "plugins/common/taps.h"
 #include "plugins/common/walk.h"
 
 #define TILE 64  /* pixels */
+#define TILES 16 /* of a block */
 #define LANES 64 /* channels that lie side by side, at most at once */
 #define CORNERS 16
+
+static int64_t threads_most(void)
+{
+#ifdef _OPENMP
+    return omp_get_max_threads();
+#else
+    return 1;
+#endif
+}
 
 /* ---- shape ----------------------------------------------------------------------- */
 
@@ -218,18 +232,20 @@ static void sample_channel(const strata_run *r, const struct taps_code *code,
     const int cubic = p->mode == STRATA_GRID_CUBIC;
     const struct taps taps = {t->at[0], t->weight[0], t->corners, TILE};
     const struct patches patches = {t->row, t->patch, cubic ? 4 : 1, cubic, t->has_zeros};
-    float sum[TILE] = {0};
+    float buffer[TILE], *sum = walk_target(y, to, step, buffer);
     if (t->has_patches)
         code->patches(sum, &patches, (const float *)x->data + from, n);
     else if (x->dtype == STRATA_FP32)
         code->sum(sum, &taps, (const float *)x->data + from, n);
     else
-        for (int32_t c = 0; c < t->corners; c++)
-            for (int64_t j = 0; j < n; j++)
+        for (int64_t j = 0; j < n; j++) {
+            sum[j] = 0;
+            for (int32_t c = 0; c < t->corners; c++)
                 if (t->weight[c][j] != 0)
                     sum[j] += t->weight[c][j] *
                               element_load(x->data, x->dtype, from + t->at[c][j]);
-    element_store_row(y->data, y->dtype, to, step, sum, n);
+        }
+    walk_stored(y, to, step, sum, buffer, n);
 }
 
 /* Channels that lie side by side, of each pixel of a tile. */
@@ -271,38 +287,62 @@ static int has_patches(const strata_run *r, int64_t lanes)
            p->mode != STRATA_GRID_NEAREST && x->dims[3] >= grid_count(p->mode);
 }
 
-static void sample_tile(const strata_run *r, int64_t image, int64_t begin, int64_t n)
+/* Channels [c, c + live) of a tile that begins at pixel `begin`. */
+static void sample_tile(const strata_run *r, const struct tile *t, int64_t image,
+                        int64_t begin, int64_t n, int64_t c, int64_t lanes)
 {
     const strata_tensor *x = &r->in[0], *y = &r->out[0];
-    const int32_t dims = x->rank - 2;
-    const int64_t pixels = index_count(y, 2, y->rank), step = y->strides[y->rank - 1];
-    const int64_t lanes = lanes_of(y);
-    const float *grid = (const float *)r->in[1].data + (image * pixels + begin) * dims;
+    const int64_t live = y->dims[1] - c < lanes ? y->dims[1] - c : lanes;
+    const int64_t step = y->strides[y->rank - 1], from = element_channel(x, image, c);
+    const int64_t to = element_channel(y, image, c) + begin * step;
+    if (lanes == 1)
+        sample_channel(r, taps_choose(), t, from, to, step, n);
+    else
+        sample_lanes(r, t, from, to, step, n, live);
+}
+
+static int64_t tile_pixels(int64_t begin, int64_t end)
+{
+    return end - begin < TILE ? end - begin : TILE;
+}
+
+/* Pixels [begin, end) of an image: channel by channel, which caches hold meanwhile. */
+static void sample_block(const strata_run *r, int64_t image, int64_t begin, int64_t end)
+{
+    const strata_tensor *y = &r->out[0];
+    const int32_t dims = y->rank - 2;
+    const int64_t pixels = index_count(y, 2, y->rank), lanes = lanes_of(y);
+    const float *grid = (const float *)r->in[1].data + image * pixels * dims;
     take_function *take = ROW_BEST(take);
-    const struct taps_code *code = taps_choose();
-    struct tile t;
-    t.has_patches = has_patches(r, lanes);
-    take(r, grid, &t, n);
-    for (int64_t c = 0; c < y->dims[1]; c += lanes) {
-        const int64_t live = y->dims[1] - c < lanes ? y->dims[1] - c : lanes;
-        const int64_t from = element_channel(x, image, c),
-                      to = element_channel(y, image, c) + begin * step;
-        if (lanes == 1)
-            sample_channel(r, code, &t, from, to, step, n);
-        else
-            sample_lanes(r, &t, from, to, step, n, live);
+    struct tile tile[TILES];
+    for (int64_t i = begin, k = 0; i < end; i += TILE, k++) {
+        tile[k].has_patches = has_patches(r, lanes);
+        take(r, grid + i * dims, &tile[k], tile_pixels(i, end));
     }
+    for (int64_t c = 0; c < y->dims[1]; c += lanes)
+        for (int64_t i = begin, k = 0; i < end; i += TILE, k++)
+            sample_tile(r, &tile[k], image, i, tile_pixels(i, end), c, lanes);
+}
+
+/* As large as blocks can be while all threads have some. */
+static int64_t block_pixels(int64_t images, int64_t pixels)
+{
+    const int64_t each = (images * pixels + threads_most() - 1) / threads_most();
+    const int64_t tiles = (each + TILE - 1) / TILE;
+    return (tiles < TILES ? tiles : TILES) * TILE;
 }
 
 static int grid_run(const strata_run *r)
 {
     const strata_tensor *y = &r->out[0];
     const int64_t pixels = index_count(y, 2, y->rank);
-    const int64_t tiles = (pixels + TILE - 1) / TILE;
+    const int64_t each = block_pixels(y->dims[0], pixels);
+    const int64_t blocks = (pixels + each - 1) / each;
 #pragma omp parallel for schedule(static) if (y->count >= WALK_PARALLEL / 4)
-    for (int64_t i = 0; i < y->dims[0] * tiles; i++) {
-        const int64_t begin = i % tiles * TILE;
-        sample_tile(r, i / tiles, begin, pixels - begin < TILE ? pixels - begin : TILE);
+    for (int64_t i = 0; i < y->dims[0] * blocks; i++) {
+        const int64_t begin = i % blocks * each;
+        sample_block(r, i / blocks, begin,
+                     pixels - begin < each ? pixels : begin + each);
     }
     walk_clear_pads(y);
     return STRATA_OK;

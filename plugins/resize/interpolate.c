@@ -32,7 +32,7 @@ struct interpolation {
     const strata_run *run;
     struct resize_plan plan;
     struct axis_taps taps[RESIZE_AXES];
-    taps_function *add_up;
+    const struct taps_code *code;
     const struct resize_plan_axis *row; /* NULL: nothing is resized */
     int64_t row_in, row_out;            /* elements */
 };
@@ -55,10 +55,10 @@ static int64_t thread_of(void)
 #endif
 }
 
-/* Outputs of an axis in whole vectors, as taps_function has them. */
+/* Outputs of an axis, an even number: behind floats lie offsets. */
 static int64_t pitch_of(const struct resize_axis *a)
 {
-    return (a->out + 7) / 8 * 8;
+    return a->out + (a->out & 1);
 }
 
 static int32_t outer_axes(const struct interpolation *c)
@@ -192,9 +192,15 @@ static void along_pixels(const struct interpolation *c, const struct axis_taps *
                          int64_t i, const float *x, float value, float *y, int64_t n)
 {
     const struct taps taps = {t->at + i, t->weight + i, t->n, t->pitch};
-    c->add_up(y, &taps, x, n);
-    for (int64_t j = 0; j < n && t->outside; j++)
-        y[j] = t->at[i + j] < 0 ? value : y[j];
+    if (!t->outside) {
+        c->code->sum(y, &taps, x, n);
+        return;
+    }
+    for (int64_t j = 0; j < n; j++) {
+        y[j] = t->at[i + j] < 0 ? value : 0;
+        for (int64_t k = i + j; k < t->n * t->pitch; k += t->pitch)
+            y[j] += t->weight[k] != 0 ? t->weight[k] * x[t->at[k]] : 0;
+    }
 }
 
 /* n lanes of output index i, from lane `lane` on. */
@@ -241,7 +247,7 @@ static void finish_row(const struct interpolation *c, const float *x, int64_t to
 int resize_taps_run(const strata_run *r)
 {
     const strata_tensor *y = &r->out[0];
-    struct interpolation c = {.run = r, .add_up = taps_choose()};
+    struct interpolation c = {.run = r, .code = taps_choose()};
     char *memory = r->workspace;
     int64_t rows = 1;
     c.plan = resize_plan(r->params, &r->in[0], y);

@@ -121,78 +121,84 @@ static void take_bin(const strata_run *r, const struct region *g, int64_t i, int
         sum[c] /= points > 0 ? (float)points : 1;
 }
 
-/* What a region's bins take of a plane, made once for all channels: tap by tap, of all
- * bins. Along a dim a tap is a neighbour of a point. */
-#define TAPS 2048 /* of all bins */
-#define LINE 256  /* of all bins along a dim */
+/* What a region's bins take of a plane, made once for all channels: patches, bin after
+ * bin, of the four elements around each point. */
+#define POINTS 512 /* of all bins */
+#define LINE 128   /* of all bins along a dim */
 
+/* Points along a dim: of rows where both neighbours lie, of columns their window. */
 struct line {
-    int64_t at[LINE]; /* [bin][point][neighbour] */
-    double weight[LINE];
+    int64_t at[LINE][2];
+    float weight[LINE][2];
 };
 
 struct table {
-    struct taps taps;
-    int64_t at[TAPS];
-    float weight[TAPS];
+    struct patches patches;
+    int64_t at[POINTS][2];
+    float weight[POINTS][4];
 };
 
 static void make_line(struct line *l, const struct roi_side *s, int64_t bins,
-                      int64_t stride)
+                      int is_column)
 {
-    int64_t n = 0;
-    for (int64_t k = 0; k < bins; k++)
-        for (int64_t i = 0; i < s->points; i++) {
-            const struct roi_pair p = roi_point(s, k, i);
-            l->at[n] = p.low * stride;
-            l->weight[n++] = p.low_weight;
-            l->at[n] = p.high * stride;
-            l->weight[n++] = p.high_weight;
-        }
+    for (int64_t n = 0; n < bins * s->points; n++) {
+        const struct roi_pair p = roi_point(s, n / s->points, n % s->points);
+        const int64_t at[2] = {p.low, p.high};
+        const float weight[2] = {(float)p.low_weight, (float)p.high_weight};
+        memcpy(l->at[n], at, sizeof at);
+        memcpy(l->weight[n], weight, sizeof weight);
+        if (is_column)
+            l->at[n][0] = patch_window(l->weight[n], at, weight, 2, s->dim);
+    }
 }
 
-/* Tap (point a, b; neighbour k) of all bins. */
-static void make_tap(struct table *t, const struct line *h, const struct line *w,
-                     const strata_tensor *y, const struct region *g, int64_t tap)
+/* Point n: row u of `down`, column v of `across`. */
+static void make_point(struct table *t, int64_t n, const struct line *down,
+                       const struct line *across, int64_t u, int64_t v, int64_t stride)
 {
-    const int64_t columns = g->side[1].points, point = tap / 4, k = tap % 4;
-    const int64_t row = point / columns * 2 + (k >> 1), row_step = g->side[0].points * 2;
-    const int64_t column = point % columns * 2 + (k & 1), column_step = columns * 2;
-    int64_t n = tap * t->taps.pitch;
-    for (int64_t i = 0; i < y->dims[2]; i++)
-        for (int64_t j = 0; j < y->dims[3]; j++, n++) {
-            const int64_t u = i * row_step + row, v = j * column_step + column;
-            t->at[n] = h->at[u] + w->at[v];
-            t->weight[n] = (float)(h->weight[u] * w->weight[v]);
-        }
+    for (int k = 0; k < 4; k++) {
+        t->weight[n][k] = down->weight[u][k >> 1] * across->weight[v][k & 1];
+        t->patches.has_zeros |= t->weight[n][k] == 0;
+    }
+    for (int k = 0; k < 2; k++)
+        t->at[n][k] = down->at[u][k] * stride + across->at[v][0];
 }
 
-/* Whether they fit; means of FP32 alone. */
-static int make_table(struct table *t, const strata_run *r, const struct region *g)
+/* Whether points are so few, and neighbours in memory; means of FP32 alone. */
+static int has_table(const strata_run *r, const struct region *g)
 {
     const strata_roi_align *p = r->params;
     const strata_tensor *x = &r->in[0], *y = &r->out[0];
     const struct roi_side *h = &g->side[0], *w = &g->side[1];
-    const int64_t bins = y->dims[2] * y->dims[3], pitch = (bins + 7) / 8 * 8;
-    const int64_t count = 4 * h->points * w->points;
+    return p->mode == STRATA_ROI_AVERAGE && x->dtype == STRATA_FP32 && g->image >= 0 &&
+           x->strides[3] == 1 && x->dims[3] > 1 && y->strides[3] == 1 &&
+           y->strides[2] == y->dims[3] && h->points <= LINE / y->dims[2] &&
+           w->points <= LINE / y->dims[3] &&
+           y->dims[2] * h->points * y->dims[3] * w->points <= POINTS;
+}
+
+static void make_table(struct table *t, const strata_run *r, const struct region *g)
+{
+    const strata_tensor *x = &r->in[0], *y = &r->out[0];
+    const int64_t rows = g->side[0].points, columns = g->side[1].points;
     struct line down, across;
-    if (p->mode != STRATA_ROI_AVERAGE || x->dtype != STRATA_FP32 || g->image < 0 ||
-        2 * h->points > LINE / y->dims[2] || 2 * w->points > LINE / y->dims[3] ||
-        count * pitch > TAPS || y->strides[3] != 1 || y->strides[2] != y->dims[3])
-        return 0;
-    t->taps = (struct taps){t->at, t->weight, count, pitch};
-    make_line(&down, h, y->dims[2], x->strides[2]);
-    make_line(&across, w, y->dims[3], x->strides[3]);
-    for (int64_t tap = 0; tap < count; tap++)
-        make_tap(t, &down, &across, y, g, tap);
-    return 1;
+    int64_t n = 0;
+    t->patches = (struct patches){t->at[0], t->weight[0], rows * columns, 0, 0};
+    make_line(&down, &g->side[0], y->dims[2], 0);
+    make_line(&across, &g->side[1], y->dims[3], 1);
+    for (int64_t bin = 0; bin < y->dims[2] * y->dims[3]; bin++) {
+        const int64_t i = bin / y->dims[3] * rows, j = bin % y->dims[3] * columns;
+        for (int64_t a = 0; a < rows; a++)
+            for (int64_t b = 0; b < columns; b++)
+                make_point(t, n++, &down, &across, i + a, j + b, x->strides[2]);
+    }
 }
 
 /* All bins of one channel, whose means lie behind each other. */
-static void take_plane(const struct table *t, taps_function *add_up, float *y,
+static void take_plane(const struct table *t, const struct taps_code *code, float *y,
                        const float *x, int64_t bins, float points)
 {
-    add_up(y, &t->taps, x, bins);
+    code->patches(y, &t->patches, x, bins);
     for (int64_t i = 0; i < bins; i++)
         y[i] /= points;
 }
@@ -213,10 +219,10 @@ static void take_region(const strata_run *r, int64_t region, int64_t begin, int6
     const int64_t each = g.side[0].points * g.side[1].points;
     for (int64_t c = 0; c < n; c++)
         channel[c] = element_channel(x, g.image < 0 ? 0 : g.image, begin + c);
-    if (make_table(&table, r, &g)) {
-        taps_function *add_up = taps_choose();
+    if (has_table(r, &g)) {
+        make_table(&table, r, &g);
         for (int64_t c = 0; c < n; c++)
-            take_plane(&table, add_up,
+            take_plane(&table, taps_choose(),
                        (float *)y->data + element_channel(y, region, begin + c),
                        (const float *)x->data + channel[c], bins,
                        each > 0 ? (float)each : 1);
