@@ -77,9 +77,14 @@ static inline void convolution_direct_all(const struct convolution_job *job, dou
     int threads = (int)window_min(work > CONVOLUTION_PARALLEL ? copies : 1,
                                   convolution_threads());
     (void)threads;
-#pragma omp parallel for schedule(dynamic) num_threads(threads)
-    for (int64_t task = 0; task < tasks; task++)
-        convolution_direct(job, task, convolution_copy_of(job, size));
+#pragma omp parallel num_threads(threads)
+    {
+        float *copy = convolution_copy_of(job, size);
+        memset(copy, 0, size);
+#pragma omp for schedule(dynamic)
+        for (int64_t task = 0; task < tasks; task++)
+            convolution_direct(job, task, copy);
+    }
 }
 
 /* job.scratch is needed where cv.tile is NULL. */
