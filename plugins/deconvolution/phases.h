@@ -144,26 +144,64 @@ static void weave(float *dst, const float *src, int64_t stride, int64_t n)
             dst[i * stride] = src[i];
 }
 
-/* Outputs along d of the phases that begin at o modulo the stride. */
-static int64_t phase_outputs(const struct window *w, int d, int64_t o)
+/* Two rows of n in turns. */
+static void weave_two(float *restrict dst, const float *restrict a,
+                      const float *restrict b, int64_t n)
 {
-    return (w->out[d] - o % w->stride[d] + w->stride[d] - 1) / w->stride[d];
+    for (int64_t i = 0; i < n; i++) {
+        dst[2 * i] = a[i];
+        dst[2 * i + 1] = b[i];
+    }
 }
 
-/* One row of channel c of the output from the phases that have a part of it. */
-static void weave_row(const struct window *w, float *y, const float *scratch,
-                      int64_t channels, int64_t c, int64_t d, int64_t h)
+/* Outputs along d of the phases that begin at o. */
+static int64_t phase_outputs(const struct window *w, int d, int64_t o)
 {
-    int64_t rows = phase_outputs(w, 1, h), planes = phase_outputs(w, 0, d) * rows;
-    int64_t row = d / w->stride[0] * rows + h / w->stride[1];
-    int64_t across = deconvolution_phases_along(w, 2), size = channels * phase_room(w);
-    int64_t phase = (d % w->stride[0] * deconvolution_phases_along(w, 1) +
-                     h % w->stride[1]) * across;
-    for (int64_t r = 0; r < across; r++) {
-        int64_t n = phase_outputs(w, 2, r);
-        weave(y + r, scratch + (phase + r) * size + (c * planes + row) * n, w->stride[2],
-              n);
+    return (w->out[d] - o + w->stride[d] - 1) / w->stride[d];
+}
+
+/* What the phases that lie along a row have of a channel. */
+struct woven_row {
+    const float *from; /* of the first one's first phase */
+    int64_t phase;     /* from one to the next */
+    int64_t channel;   /* number of the channel times rows of a channel */
+    int64_t across;    /* phases */
+    int64_t even;      /* outputs of each of two phases of stride 2; 0: not so */
+};
+
+/* Row `row` of those. */
+static void weave_row(const struct window *w, const struct woven_row *r, float *y,
+                      int64_t row)
+{
+    const int64_t at = r->channel + row;
+    if (r->even) {
+        const float *from = r->from + at * r->even;
+        weave_two(y, from, from + r->phase, r->even);
+        return;
     }
+    for (int64_t i = 0; i < r->across; i++) {
+        const int64_t n = phase_outputs(w, 2, i);
+        weave(y + i, r->from + i * r->phase + at * n, w->stride[2], n);
+    }
+}
+
+/* Channel c of the phases that begin at plane o and row p. */
+static void weave_phases(const struct window *w, float *y, const float *scratch,
+                         int64_t channels, int64_t c, int64_t o, int64_t p)
+{
+    const int64_t rows = phase_outputs(w, 1, p), planes = phase_outputs(w, 0, o);
+    const int64_t across = deconvolution_phases_along(w, 2), n = phase_outputs(w, 2, 0);
+    const int64_t first = (o * deconvolution_phases_along(w, 1) + p) * across;
+    struct woven_row r = {.phase = channels * phase_room(w), .across = across};
+    r.from = scratch + first * r.phase;
+    r.channel = c * planes * rows;
+    r.even = w->stride[2] == 2 && across == 2 && n == phase_outputs(w, 2, 1) ? n : 0;
+    for (int64_t d = 0; d < planes; d++)
+        for (int64_t h = 0; h < rows; h++)
+            weave_row(w, &r,
+                      y + ((o + d * w->stride[0]) * w->out[1] + p + h * w->stride[1]) *
+                              w->out[2],
+                      d * rows + h);
 }
 
 /* Channel c of all phases into its plane of the output. */
@@ -173,9 +211,9 @@ static void weave_channel(const struct convolution_job *tail, const float *scrat
     const struct window *w = &tail->cv->w;
     int64_t channels = tail->cv->groups * tail->cv->out_c;
     float *y = tail->out + (image * channels + c) * window_out_count(w);
-    for (int64_t d = 0; d < w->out[0]; d++)
-        for (int64_t h = 0; h < w->out[1]; h++, y += w->out[2])
-            weave_row(w, y, scratch, channels, c, d, h);
+    for (int64_t o = 0; o < deconvolution_phases_along(w, 0); o++)
+        for (int64_t p = 0; p < deconvolution_phases_along(w, 1); p++)
+            weave_phases(w, y, scratch, channels, c, o, p);
     convolution_tail(tail, image, c, 0, window_out_count(w));
 }
 
