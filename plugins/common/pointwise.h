@@ -26,8 +26,8 @@
 #define POINTWISE_RESULT 15 /* a step's `to`: the result */
 #define POINTWISE_STEPS 16
 
-/* Added to an op: b is one value for all. Sums, differences, products, quotients, extremes
- * and PReLU have it, in a class that says so. */
+/* Added to an op: b is one value for all. Sums, differences, products, quotients,
+ * extremes and PReLU have it, in a class that says so. */
 #define POINTWISE_ONE 256
 
 /* A class of values. apply: y may be a, b or c; b and c are read where op takes them. */

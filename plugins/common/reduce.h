@@ -105,8 +105,8 @@ GATHER_INLINE void gather_columns_of(enum gather g, float *a, const float *x,
 
 #define GATHER_FOLD_ALL(join)                                                            \
     GATHER_FOLD(32, join)                                                                \
-    GATHER_FOLD(16, join) GATHER_FOLD(8, join) GATHER_FOLD(4, join) GATHER_FOLD(2, join) \
-        GATHER_FOLD(1, join)
+    GATHER_FOLD(16, join)                                                                \
+    GATHER_FOLD(8, join) GATHER_FOLD(4, join) GATHER_FOLD(2, join) GATHER_FOLD(1, join)
 
 GATHER_INLINE float gather_short_row(enum gather g, const float *x, int64_t n,
                                      float shift)

@@ -147,7 +147,8 @@ ROW_INLINE int64_t patch_window(float *window, const int64_t *at, const float *w
     return first;
 }
 
-/* ---- the functions for this processor ------------------------------------------------ */
+/* ---- the functions for this processor ------------------------------------------------
+ */
 
 struct taps_code {
     void (*sum)(float *sum, const struct taps *t, const float *plane, int64_t n);

@@ -74,8 +74,8 @@ static inline void convolution_direct_all(const struct convolution_job *job, dou
     int64_t tasks = job->images * cv->groups * cv->out_c;
     size_t size = convolution_plane_size(&cv->w);
     int64_t copies = (int64_t)(job->scratch_size / size);
-    int threads = (int)window_min(work > CONVOLUTION_PARALLEL ? copies : 1,
-                                  convolution_threads());
+    int threads =
+        (int)window_min(work > CONVOLUTION_PARALLEL ? copies : 1, convolution_threads());
     (void)threads;
 #pragma omp parallel num_threads(threads)
     {

@@ -139,14 +139,13 @@ static inline void convolution_product(const struct convolution_job *job,
         for (int64_t m = first; m < last; m++) {
             const float *packed = a;
             if (cv->packed)
-                packed = cv->packed + ((group * convolution_panels(cv) + m) * cv->depth +
-                                       k) * rows;
+                packed = cv->packed +
+                         ((group * convolution_panels(cv) + m) * cv->depth + k) * rows;
             else
                 convolution_pack(cv, a, job->weight, group, m, k, n);
-            convolution_tile(cv, n, packed, b, in_place ? plane : p->width,
-                             out + m * rows * plane,
-                             window_min(rows, cv->out_c - m * rows), p->columns,
-                             p->width, k > 0);
+            convolution_tile(
+                cv, n, packed, b, in_place ? plane : p->width, out + m * rows * plane,
+                window_min(rows, cv->out_c - m * rows), p->columns, p->width, k > 0);
         }
     }
     for (int64_t c = first * rows; c < window_min(last * rows, cv->out_c); c++)

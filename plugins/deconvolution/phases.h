@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A deconvolution as convolutions, on the host: the phases of its output, each computed by
- * Convolution's FP32 core into scratch, whose rows are woven into the output's.
+ * A deconvolution as convolutions, on the host: the phases of its output, each computed
+ * by Convolution's FP32 core into scratch, whose rows are woven into the output's.
  */
 #ifndef PLUGINS_DECONVOLUTION_PHASES_H
 #define PLUGINS_DECONVOLUTION_PHASES_H
@@ -11,7 +11,7 @@
 
 struct deconvolution {
     struct window w;
-    int64_t groups, in_c, out_c; /* channels per group */
+    int64_t groups, in_c, out_c;  /* channels per group */
     const struct gemm_tile *tile; /* NULL: direct */
     const float *packed;          /* weights of the phases, one after the other */
 };
@@ -23,8 +23,12 @@ static struct convolution phase_convolution(const struct deconvolution *dc,
                                             const struct deconvolution_phase *phase,
                                             const float *packed)
 {
-    struct convolution cv = {.w = phase->w, .groups = dc->groups, .in_c = dc->in_c,
-                             .out_c = dc->out_c, .tile = dc->tile, .packed = packed};
+    struct convolution cv = {.w = phase->w,
+                             .groups = dc->groups,
+                             .in_c = dc->in_c,
+                             .out_c = dc->out_c,
+                             .tile = dc->tile,
+                             .packed = packed};
     cv.depth = cv.in_c * window_kernel_count(&cv.w);
     cv.pointwise = cv.tile && cv.depth == cv.in_c;
     for (int d = 0; d < WINDOW_DIMS; d++)
@@ -220,8 +224,8 @@ static void weave_channel(const struct convolution_job *tail, const float *scrat
 /* The outputs of a phase that sees no input. */
 static void phase_clear(const struct convolution_job *job)
 {
-    size_t count = (size_t)(job->cv->groups * job->cv->out_c *
-                            window_out_count(&job->cv->w));
+    size_t count =
+        (size_t)(job->cv->groups * job->cv->out_c * window_out_count(&job->cv->w));
     memset(job->out, 0, count * sizeof *job->out);
 }
 

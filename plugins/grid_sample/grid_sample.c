@@ -341,8 +341,7 @@ static int grid_run(const strata_run *r)
 #pragma omp parallel for schedule(static) if (y->count >= WALK_PARALLEL / 4)
     for (int64_t i = 0; i < y->dims[0] * blocks; i++) {
         const int64_t begin = i % blocks * each;
-        sample_block(r, i / blocks, begin,
-                     pixels - begin < each ? pixels : begin + each);
+        sample_block(r, i / blocks, begin, pixels - begin < each ? pixels : begin + each);
     }
     walk_clear_pads(y);
     return STRATA_OK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Pooling row by row: the input's rows under a row of windows are folded into one, in
- * memory where pads are elements too, and then its columns into the outputs. An element is
- * read once for each row of windows, and no window needs its own borders.
+ * memory where pads are elements too, and then its columns into the outputs. An element
+ * is read once for each row of windows, and no window needs its own borders.
  */
 #ifndef PLUGINS_POOLING_STRIP_H
 #define PLUGINS_POOLING_STRIP_H
@@ -43,8 +43,8 @@ POOLING_INLINE int64_t pooling_counted(const struct pooling *pool, int d, int64_
 {
     const int with_pad = pool->count_include_pad;
     int64_t first, last;
-    pooling_seen(&pool->w, d, o, pool->w.in[d] + (with_pad ? pool->w.end[d] : 0), with_pad,
-                 &first, &last);
+    pooling_seen(&pool->w, d, o, pool->w.in[d] + (with_pad ? pool->w.end[d] : 0),
+                 with_pad, &first, &last);
     return window_max(last - first, 0);
 }
 

@@ -270,8 +270,8 @@ static void reduce_gather_rows(const struct reduce_call *c, const struct reduce_
         const int64_t place = reduce_split(row, p->run, &in_run);
         rows = p->run - in_run < to - row ? p->run - in_run : to - row;
         rows = rows < most ? rows : most;
-        const int64_t at = first + reduce_offset(p->go, p->n_gone, place, false) +
-                           in_run * p->width;
+        const int64_t at =
+            first + reduce_offset(p->go, p->n_gone, place, false) + in_run * p->width;
         const void *x = c->number->load(&c->run->in[0], at, rows * i->n, buffer);
         c->number->lanes(g, a, x, shift, i->n, rows * i->n);
     }

@@ -92,9 +92,8 @@ static int linear_accept(const strata_node *n)
     const strata_resize *p = n->params;
     const int64_t from = image_elements(&n->in[0]), to = image_elements(&n->out[0]);
     const int64_t image = from > to ? from : to;
-    if ((p->mode != STRATA_BILINEAR && p->mode != STRATA_RESIZE_LINEAR) ||
-        p->antialias || p->coordinates == STRATA_TF_CROP_AND_RESIZE ||
-        !is_spatial(p, n->in[0].rank))
+    if ((p->mode != STRATA_BILINEAR && p->mode != STRATA_RESIZE_LINEAR) || p->antialias ||
+        p->coordinates == STRATA_TF_CROP_AND_RESIZE || !is_spatial(p, n->in[0].rank))
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
                            "computes linear modes of spatial dims only, without "
                            "antialias or extrapolation");

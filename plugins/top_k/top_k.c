@@ -44,7 +44,8 @@ static double top_k_flops(const strata_node *n)
     const strata_top_k *p = n->params;
     const strata_tensor *x = &n->in[0];
     const struct lines l = lines_of(x, lines_axis(p->axis, x->rank));
-    const double k = (double)p->k, inserted = k * (1 + log(fmax(1, (double)l.length / k)));
+    const double k = (double)p->k,
+                 inserted = k * (1 + log(fmax(1, (double)l.length / k)));
     return 2.0 * (double)x->count + INSERTION * inserted * (double)(l.outer * l.inner);
 }
 

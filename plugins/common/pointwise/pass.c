@@ -70,8 +70,8 @@ static const void *one_value(const struct pointwise_pass *pass, int k, int64_t b
                              char *row)
 {
     const strata_tensor *x = pass->in[k];
-    pass->values->load(
-        row, (const char *)x->data + base * (int64_t)dtype_size(x->dtype), x->dtype, 1, 1);
+    pass->values->load(row, (const char *)x->data + base * (int64_t)dtype_size(x->dtype),
+                       x->dtype, 1, 1);
     return row;
 }
 
@@ -125,8 +125,10 @@ static int takes_one(int op)
     case POINTWISE_ELEMENTWISE + STRATA_DIV:
     case POINTWISE_ELEMENTWISE + STRATA_MAX:
     case POINTWISE_ELEMENTWISE + STRATA_MIN:
-    case POINTWISE_PRELU: return 1;
-    default: return 0;
+    case POINTWISE_PRELU:
+        return 1;
+    default:
+        return 0;
     }
 }
 
