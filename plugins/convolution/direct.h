@@ -54,7 +54,7 @@ static inline size_t convolution_plane_size(const struct window *w)
     return size & ~(size_t)63;
 }
 
-/* Columns of one remainder, for all rows that are inside; the rest of the copy is zero. */
+/* Columns of one remainder, of all rows that are inside; the rest of the copy is zero. */
 static inline void convolution_pad_rest(const struct window *w, float *dst,
                                         const float *in, int64_t rest)
 {
