@@ -26,6 +26,10 @@
 #define POINTWISE_RESULT 15 /* a step's `to`: the result */
 #define POINTWISE_STEPS 16
 
+/* Added to an op: b is one value for all. Sums, differences, products, quotients,
+ * extremes and PReLU have it, in a class that says so. */
+#define POINTWISE_ONE 256
+
 /* A class of values. apply: y may be a, b or c; b and c are read where op takes them. */
 struct pointwise_class {
     size_t size; /* bytes of a value */
@@ -34,6 +38,7 @@ struct pointwise_class {
     void (*apply)(int op, const struct pointwise_constants *k, void *y, const void *a,
                   const void *b, const void *c, int64_t n);
     uint32_t native; /* mask 1 << dtype: kept in memory as in a row */
+    int32_t has_one; /* takes POINTWISE_ONE */
 };
 
 extern const struct pointwise_class pointwise_float, pointwise_double, pointwise_int32,

@@ -99,13 +99,14 @@ GATHER_INLINE void gather_columns_of(enum gather g, float *a, const float *x,
 }
 
 /* The first k lanes take the k behind them. */
-#define GATHER_FOLD(k)                                                                   \
+#define GATHER_FOLD(k, join)                                                             \
     _Pragma("omp simd") for (int i = 0; i < (k); i++) lane[i] =                          \
-        gather_join(g, lane[i], lane[i + (k)]);
+        join(g, lane[i], lane[i + (k)]);
 
-#define GATHER_FOLD_ALL                                                                  \
-    GATHER_FOLD(32)                                                                      \
-    GATHER_FOLD(16) GATHER_FOLD(8) GATHER_FOLD(4) GATHER_FOLD(2) GATHER_FOLD(1)
+#define GATHER_FOLD_ALL(join)                                                            \
+    GATHER_FOLD(32, join)                                                                \
+    GATHER_FOLD(16, join)                                                                \
+    GATHER_FOLD(8, join) GATHER_FOLD(4, join) GATHER_FOLD(2, join) GATHER_FOLD(1, join)
 
 GATHER_INLINE float gather_short_row(enum gather g, const float *x, int64_t n,
                                      float shift)
@@ -116,13 +117,19 @@ GATHER_INLINE float gather_short_row(enum gather g, const float *x, int64_t n,
     return a;
 }
 
-/* Of a number, which is one instruction; *odd becomes the largest magnitude, as bits:
+/* Of numbers, which is one instruction. */
+GATHER_INLINE float gather_extreme_join(enum gather g, float a, float x)
+{
+    return g == GATHER_MAX ? (x > a ? x : a) : (x < a ? x : a);
+}
+
+/* The same; *odd becomes the largest magnitude, as bits:
  * that of a NaN is above an infinity's. */
 GATHER_INLINE float gather_extreme_step(enum gather g, float a, float x, int32_t *odd)
 {
     const int32_t bits = (int32_t)(strata_bits_of_float(x) & 0x7fffffff);
     *odd = bits > *odd ? bits : *odd;
-    return g == GATHER_MAX ? (x > a ? x : a) : (x < a ? x : a);
+    return gather_extreme_join(g, a, x);
 }
 
 GATHER_INLINE float gather_extreme_of(enum gather g, const float *x, int64_t n)
@@ -140,7 +147,7 @@ GATHER_INLINE float gather_extreme_of(enum gather g, const float *x, int64_t n)
         lane[0] = gather_extreme_step(g, lane[0], x[i], &odd[0]);
     for (int i = 0; i < GATHER_LANES; i++)
         most = odd[i] > most ? odd[i] : most;
-    GATHER_FOLD_ALL
+    GATHER_FOLD_ALL(gather_extreme_join)
     return most > 0x7f800000 ? NAN : lane[0];
 }
 
@@ -160,7 +167,7 @@ GATHER_INLINE float gather_row_of(enum gather g, const float *x, int64_t n, floa
             lane[i] = gather_step(g, lane[i], x[at + i], shift);
     for (int64_t i = whole; i < n; i++)
         lane[i - whole] = gather_step(g, lane[i - whole], x[i], shift);
-    GATHER_FOLD_ALL
+    GATHER_FOLD_ALL(gather_join)
     return lane[0];
 }
 

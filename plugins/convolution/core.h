@@ -74,12 +74,17 @@ static inline void convolution_direct_all(const struct convolution_job *job, dou
     int64_t tasks = job->images * cv->groups * cv->out_c;
     size_t size = convolution_plane_size(&cv->w);
     int64_t copies = (int64_t)(job->scratch_size / size);
-    int threads = (int)window_min(work > CONVOLUTION_PARALLEL ? copies : 1,
-                                  convolution_threads());
+    int threads =
+        (int)window_min(work > CONVOLUTION_PARALLEL ? copies : 1, convolution_threads());
     (void)threads;
-#pragma omp parallel for schedule(dynamic) num_threads(threads)
-    for (int64_t task = 0; task < tasks; task++)
-        convolution_direct(job, task, convolution_copy_of(job, size));
+#pragma omp parallel num_threads(threads)
+    {
+        float *copy = convolution_copy_of(job, size);
+        memset(copy, 0, size);
+#pragma omp for schedule(dynamic)
+        for (int64_t task = 0; task < tasks; task++)
+            convolution_direct(job, task, copy);
+    }
 }
 
 /* job.scratch is needed where cv.tile is NULL. */

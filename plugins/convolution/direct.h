@@ -12,6 +12,7 @@
 
 #define CONVOLUTION_TAPS 64 /* weights applied in one pass over the rows */
 #define CONVOLUTION_LANES 8
+#define CONVOLUTION_VECTORS 8 /* of sums at once */
 
 typedef float convolution_vector
     __attribute__((vector_size(CONVOLUTION_LANES * sizeof(float))));
@@ -53,7 +54,7 @@ static inline size_t convolution_plane_size(const struct window *w)
     return size & ~(size_t)63;
 }
 
-/* Columns of one remainder, for all rows: zeros, [lo, hi) of the input, zeros. */
+/* Columns of one remainder, of all rows that are inside; the rest of the copy is zero. */
 static inline void convolution_pad_rest(const struct window *w, float *dst,
                                         const float *in, int64_t rest)
 {
@@ -61,25 +62,22 @@ static inline void convolution_pad_rest(const struct window *w, float *dst,
     int64_t stride = w->stride[2], begin = w->begin[2] - rest;
     int64_t lo = begin > 0 ? (begin + stride - 1) / stride : 0;
     int64_t hi = w->in[2] + begin > 0 ? (w->in[2] + begin + stride - 1) / stride : 0;
+    int64_t top = window_max(w->begin[1], 0);
+    int64_t bottom = window_min(w->in[1] + w->begin[1], p.height);
     hi = window_min(hi, p.length);
-    for (int64_t d = 0; d < p.depth; d++)
-        for (int64_t h = 0; h < p.height; h++, dst += p.pitch) {
-            int64_t in_d = d - w->begin[0], in_h = h - w->begin[1];
-            int inside = in_d >= 0 && in_d < w->in[0] && in_h >= 0 && in_h < w->in[1];
-            int64_t first = inside && lo < hi ? lo : p.length;
-            int64_t last = inside && lo < hi ? hi : p.length;
-            for (int64_t i = 0; i < first; i++)
-                dst[i] = 0;
-            if (first < last)
-                convolution_copy(dst + lo,
-                                 in + (in_d * w->in[1] + in_h) * w->in[2] + lo * stride -
-                                     begin,
-                                 stride, hi - lo);
-            for (int64_t i = last; i < p.length; i++)
-                dst[i] = 0;
-        }
+    for (int64_t d = 0; d < p.depth && lo < hi; d++) {
+        int64_t in_d = d - w->begin[0];
+        if (in_d < 0 || in_d >= w->in[0])
+            continue;
+        for (int64_t h = top; h < bottom; h++)
+            convolution_copy(dst + (d * p.height + h) * p.pitch + lo,
+                             in + (in_d * w->in[1] + h - w->begin[1]) * w->in[2] +
+                                 lo * stride - begin,
+                             stride, hi - lo);
+    }
 }
 
+/* dst was zeroed once for all planes. */
 static inline void convolution_pad(const struct window *w, float *dst, const float *in)
 {
     struct convolution_plane p = convolution_plane(w);
@@ -98,14 +96,19 @@ static inline void convolution_collect(struct convolution_taps *t, const struct 
                                        const float *weight, int64_t first)
 {
     struct convolution_plane p = convolution_plane(w);
+    int64_t c = first % w->kernel[2], h = first / w->kernel[2] % w->kernel[1];
+    int64_t d = first / w->kernel[2] / w->kernel[1];
     t->n = window_min(window_kernel_count(w) - first, CONVOLUTION_TAPS);
     for (int64_t i = 0; i < t->n; i++) {
-        int64_t k = first + i, column = k % w->kernel[2] * w->dilation[2];
-        int64_t h = k / w->kernel[2] % w->kernel[1] * w->dilation[1];
-        int64_t d = k / w->kernel[2] / w->kernel[1] * w->dilation[0];
-        t->weight[i] = weight[k];
-        t->offset[i] = (d * p.height + h) * p.pitch +
-                       column % w->stride[2] * p.length + column / w->stride[2];
+        int64_t column = c * w->dilation[2];
+        int64_t rest = w->stride[2] == 1 ? 0 : column % w->stride[2];
+        t->weight[i] = weight[first + i];
+        t->offset[i] =
+            (d * w->dilation[0] * p.height + h * w->dilation[1]) * p.pitch +
+            rest * p.length + (w->stride[2] == 1 ? column : column / w->stride[2]);
+        c = c + 1 == w->kernel[2] ? 0 : c + 1;
+        h = c > 0 ? h : h + 1 == w->kernel[1] ? 0 : h + 1;
+        d += c == 0 && h == 0;
     }
 }
 
@@ -114,23 +117,40 @@ __attribute__((always_inline)) static inline void
 convolution_block(float *restrict y, const float *restrict x,
                   const struct convolution_taps *restrict t, int accumulate, int vectors)
 {
-    convolution_vector sum[4] = {{0}}, v;
+    convolution_vector sum[CONVOLUTION_VECTORS] = {{0}}, v;
     if (accumulate)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int i = 0; i < vectors; i++)
             memcpy(&sum[i], y + CONVOLUTION_LANES * i, sizeof v);
     for (int64_t k = 0; k < t->n; k++) {
         const float *from = x + t->offset[k];
         float weight = t->weight[k];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int i = 0; i < vectors; i++) {
             memcpy(&v, from + CONVOLUTION_LANES * i, sizeof v);
             sum[i] += weight * v;
         }
     }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int i = 0; i < vectors; i++)
         memcpy(y + CONVOLUTION_LANES * i, &sum[i], sizeof v);
+}
+
+/* Fewer vectors than the most; together, so that sums wait for each other less. */
+__attribute__((always_inline)) static inline void
+convolution_some(float *y, const float *x, const struct convolution_taps *t,
+                 int accumulate, int64_t vectors)
+{
+    switch (vectors) {
+    case 1: convolution_block(y, x, t, accumulate, 1); break;
+    case 2: convolution_block(y, x, t, accumulate, 2); break;
+    case 3: convolution_block(y, x, t, accumulate, 3); break;
+    case 4: convolution_block(y, x, t, accumulate, 4); break;
+    case 5: convolution_block(y, x, t, accumulate, 5); break;
+    case 6: convolution_block(y, x, t, accumulate, 6); break;
+    case 7: convolution_block(y, x, t, accumulate, 7); break;
+    default: break;
+    }
 }
 
 /* y[i] (+)= sum over taps of weight*x[offset + i]; the copy's slack lets the last block
@@ -139,14 +159,13 @@ __attribute__((always_inline)) static inline void
 convolution_row_body(float *y, const float *x, const struct convolution_taps *t,
                      int64_t n, int accumulate)
 {
+    const int64_t most = CONVOLUTION_VECTORS * CONVOLUTION_LANES;
     float rest[CONVOLUTION_LANES] = {0};
     int64_t i = 0;
-    for (; i + 4 * CONVOLUTION_LANES <= n; i += 4 * CONVOLUTION_LANES)
-        convolution_block(y + i, x + i, t, accumulate, 4);
-    for (; i + 2 * CONVOLUTION_LANES <= n; i += 2 * CONVOLUTION_LANES)
-        convolution_block(y + i, x + i, t, accumulate, 2);
-    for (; i + CONVOLUTION_LANES <= n; i += CONVOLUTION_LANES)
-        convolution_block(y + i, x + i, t, accumulate, 1);
+    for (; i + most <= n; i += most)
+        convolution_block(y + i, x + i, t, accumulate, CONVOLUTION_VECTORS);
+    convolution_some(y + i, x + i, t, accumulate, (n - i) / CONVOLUTION_LANES);
+    i += (n - i) / CONVOLUTION_LANES * CONVOLUTION_LANES;
     if (i == n)
         return;
     memcpy(rest, y + i, (size_t)(n - i) * sizeof *y);
@@ -188,7 +207,7 @@ static void convolution_rows(float *y, const float *x, const struct convolution_
     convolution_rows_body(y, x, t, w, accumulate);
 }
 
-/* Task = image*filters + filter; scratch holds a padded copy. */
+/* Task = image*filters + filter; scratch holds a padded copy, whose pads are zero. */
 static inline void convolution_direct(const struct convolution_job *job, int64_t task,
                                       float *scratch)
 {

@@ -10,6 +10,8 @@
 
 #include "plugins/convolution/job.h"
 
+#define CONVOLUTION_OFTEN 4 /* panels of filters for which columns are copied */
+
 /* Consecutive output pixels of one row inside a panel. */
 struct convolution_segment {
     int64_t column, length, d, h, w;
@@ -81,6 +83,15 @@ static inline void convolution_columns(struct convolution_panel *p,
     }
 }
 
+/* The same where columns are the input's own rows, so far apart that the L1 cache holds
+ * few of them at once. */
+static inline void convolution_own_rows(float *b, const float *in, int64_t pitch,
+                                        int64_t width, int64_t n)
+{
+    for (int64_t k = 0; k < n; k++, b += width, in += pitch)
+        memcpy(b, in, (size_t)width * sizeof *b);
+}
+
 /* One tile of C, through a buffer where it is not whole. */
 static inline void convolution_tile(const struct convolution *cv, int64_t n,
                                     const float *a, const float *b, int64_t ldb, float *c,
@@ -116,23 +127,25 @@ static inline void convolution_product(const struct convolution_job *job,
         job->in + (image * cv->groups + group) * cv->in_c * window_in_count(&cv->w);
     float *out = job->out + (image * cv->groups + group) * cv->out_c * plane + p->pixel;
     float a[GEMM_DEPTH * GEMM_MAX_ROWS];
-    int in_place = cv->pointwise && p->columns == p->width;
+    int own = cv->pointwise && p->columns == p->width;
+    int in_place = own && last - first < CONVOLUTION_OFTEN;
     for (int64_t k = 0; k < cv->depth; k += GEMM_DEPTH) {
         int64_t n = window_min(cv->depth - k, GEMM_DEPTH);
         const float *b = in_place ? in + k * plane + p->pixel : p->b;
-        if (!in_place)
+        if (own && !in_place)
+            convolution_own_rows(p->b, in + k * plane + p->pixel, plane, p->width, n);
+        else if (!in_place)
             convolution_columns(p, cv, in, k, n);
         for (int64_t m = first; m < last; m++) {
             const float *packed = a;
             if (cv->packed)
-                packed = cv->packed + ((group * convolution_panels(cv) + m) * cv->depth +
-                                       k) * rows;
+                packed = cv->packed +
+                         ((group * convolution_panels(cv) + m) * cv->depth + k) * rows;
             else
                 convolution_pack(cv, a, job->weight, group, m, k, n);
-            convolution_tile(cv, n, packed, b, in_place ? plane : p->width,
-                             out + m * rows * plane,
-                             window_min(rows, cv->out_c - m * rows), p->columns,
-                             p->width, k > 0);
+            convolution_tile(
+                cv, n, packed, b, in_place ? plane : p->width, out + m * rows * plane,
+                window_min(rows, cv->out_c - m * rows), p->columns, p->width, k > 0);
         }
     }
     for (int64_t c = first * rows; c < window_min(last * rows, cv->out_c); c++)

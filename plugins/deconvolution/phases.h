@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A deconvolution as convolutions, on the host: the phases of its output, each computed by
- * Convolution's FP32 core into scratch, whose rows are woven into the output's.
+ * A deconvolution as convolutions, on the host: the phases of its output, each computed
+ * by Convolution's FP32 core into scratch, whose rows are woven into the output's.
  */
 #ifndef PLUGINS_DECONVOLUTION_PHASES_H
 #define PLUGINS_DECONVOLUTION_PHASES_H
@@ -11,7 +11,7 @@
 
 struct deconvolution {
     struct window w;
-    int64_t groups, in_c, out_c; /* channels per group */
+    int64_t groups, in_c, out_c;  /* channels per group */
     const struct gemm_tile *tile; /* NULL: direct */
     const float *packed;          /* weights of the phases, one after the other */
 };
@@ -23,8 +23,12 @@ static struct convolution phase_convolution(const struct deconvolution *dc,
                                             const struct deconvolution_phase *phase,
                                             const float *packed)
 {
-    struct convolution cv = {.w = phase->w, .groups = dc->groups, .in_c = dc->in_c,
-                             .out_c = dc->out_c, .tile = dc->tile, .packed = packed};
+    struct convolution cv = {.w = phase->w,
+                             .groups = dc->groups,
+                             .in_c = dc->in_c,
+                             .out_c = dc->out_c,
+                             .tile = dc->tile,
+                             .packed = packed};
     cv.depth = cv.in_c * window_kernel_count(&cv.w);
     cv.pointwise = cv.tile && cv.depth == cv.in_c;
     for (int d = 0; d < WINDOW_DIMS; d++)
@@ -144,26 +148,64 @@ static void weave(float *dst, const float *src, int64_t stride, int64_t n)
             dst[i * stride] = src[i];
 }
 
-/* Outputs along d of the phases that begin at o modulo the stride. */
-static int64_t phase_outputs(const struct window *w, int d, int64_t o)
+/* Two rows of n in turns. */
+static void weave_two(float *restrict dst, const float *restrict a,
+                      const float *restrict b, int64_t n)
 {
-    return (w->out[d] - o % w->stride[d] + w->stride[d] - 1) / w->stride[d];
+    for (int64_t i = 0; i < n; i++) {
+        dst[2 * i] = a[i];
+        dst[2 * i + 1] = b[i];
+    }
 }
 
-/* One row of channel c of the output from the phases that have a part of it. */
-static void weave_row(const struct window *w, float *y, const float *scratch,
-                      int64_t channels, int64_t c, int64_t d, int64_t h)
+/* Outputs along d of the phases that begin at o. */
+static int64_t phase_outputs(const struct window *w, int d, int64_t o)
 {
-    int64_t rows = phase_outputs(w, 1, h), planes = phase_outputs(w, 0, d) * rows;
-    int64_t row = d / w->stride[0] * rows + h / w->stride[1];
-    int64_t across = deconvolution_phases_along(w, 2), size = channels * phase_room(w);
-    int64_t phase = (d % w->stride[0] * deconvolution_phases_along(w, 1) +
-                     h % w->stride[1]) * across;
-    for (int64_t r = 0; r < across; r++) {
-        int64_t n = phase_outputs(w, 2, r);
-        weave(y + r, scratch + (phase + r) * size + (c * planes + row) * n, w->stride[2],
-              n);
+    return (w->out[d] - o + w->stride[d] - 1) / w->stride[d];
+}
+
+/* What the phases that lie along a row have of a channel. */
+struct woven_row {
+    const float *from; /* of the first one's first phase */
+    int64_t phase;     /* from one to the next */
+    int64_t channel;   /* number of the channel times rows of a channel */
+    int64_t across;    /* phases */
+    int64_t even;      /* outputs of each of two phases of stride 2; 0: not so */
+};
+
+/* Row `row` of those. */
+static void weave_row(const struct window *w, const struct woven_row *r, float *y,
+                      int64_t row)
+{
+    const int64_t at = r->channel + row;
+    if (r->even) {
+        const float *from = r->from + at * r->even;
+        weave_two(y, from, from + r->phase, r->even);
+        return;
     }
+    for (int64_t i = 0; i < r->across; i++) {
+        const int64_t n = phase_outputs(w, 2, i);
+        weave(y + i, r->from + i * r->phase + at * n, w->stride[2], n);
+    }
+}
+
+/* Channel c of the phases that begin at plane o and row p. */
+static void weave_phases(const struct window *w, float *y, const float *scratch,
+                         int64_t channels, int64_t c, int64_t o, int64_t p)
+{
+    const int64_t rows = phase_outputs(w, 1, p), planes = phase_outputs(w, 0, o);
+    const int64_t across = deconvolution_phases_along(w, 2), n = phase_outputs(w, 2, 0);
+    const int64_t first = (o * deconvolution_phases_along(w, 1) + p) * across;
+    struct woven_row r = {.phase = channels * phase_room(w), .across = across};
+    r.from = scratch + first * r.phase;
+    r.channel = c * planes * rows;
+    r.even = w->stride[2] == 2 && across == 2 && n == phase_outputs(w, 2, 1) ? n : 0;
+    for (int64_t d = 0; d < planes; d++)
+        for (int64_t h = 0; h < rows; h++)
+            weave_row(w, &r,
+                      y + ((o + d * w->stride[0]) * w->out[1] + p + h * w->stride[1]) *
+                              w->out[2],
+                      d * rows + h);
 }
 
 /* Channel c of all phases into its plane of the output. */
@@ -173,17 +215,17 @@ static void weave_channel(const struct convolution_job *tail, const float *scrat
     const struct window *w = &tail->cv->w;
     int64_t channels = tail->cv->groups * tail->cv->out_c;
     float *y = tail->out + (image * channels + c) * window_out_count(w);
-    for (int64_t d = 0; d < w->out[0]; d++)
-        for (int64_t h = 0; h < w->out[1]; h++, y += w->out[2])
-            weave_row(w, y, scratch, channels, c, d, h);
+    for (int64_t o = 0; o < deconvolution_phases_along(w, 0); o++)
+        for (int64_t p = 0; p < deconvolution_phases_along(w, 1); p++)
+            weave_phases(w, y, scratch, channels, c, o, p);
     convolution_tail(tail, image, c, 0, window_out_count(w));
 }
 
 /* The outputs of a phase that sees no input. */
 static void phase_clear(const struct convolution_job *job)
 {
-    size_t count = (size_t)(job->cv->groups * job->cv->out_c *
-                            window_out_count(&job->cv->w));
+    size_t count =
+        (size_t)(job->cv->groups * job->cv->out_c * window_out_count(&job->cv->w));
     memset(job->out, 0, count * sizeof *job->out);
 }
 
@@ -200,6 +242,28 @@ static const float *phase_compute(const struct deconvolution *dc, int64_t i,
     else
         phase_clear(&job);
     return packed + phase_weights(&cv);
+}
+
+/* Whether windows lie side by side: then all phases multiply the same columns, and their
+ * panels of filters follow each other. */
+static int phases_are_one(const struct deconvolution *dc)
+{
+    int one = dc->groups == 1 && dc->tile && dc->out_c % dc->tile->rows == 0;
+    for (int d = 0; d < WINDOW_DIMS; d++)
+        one = one && dc->w.kernel[d] == dc->w.stride[d] && dc->w.begin[d] == 0 &&
+              (dc->w.kernel[d] == 1 || dc->w.dilation[d] == 1) &&
+              dc->w.out[d] == dc->w.in[d] * dc->w.stride[d];
+    return one;
+}
+
+/* All phases, as one convolution of the filters of all. */
+static void phases_compute(const struct deconvolution *dc, struct convolution_job job)
+{
+    struct deconvolution_phase phase = deconvolution_phase_at(&dc->w, 0);
+    struct convolution cv = phase_convolution(dc, &phase, dc->packed);
+    cv.out_c *= deconvolution_phases(&dc->w);
+    job.cv = &cv;
+    convolution_compute(&job);
 }
 
 /* One image; tail: the layer's output, bias and epilogue, with memory of the direct
@@ -223,10 +287,14 @@ static void deconvolution_image(const struct deconvolution *dc,
     }
     job.bias = job.residual = NULL;
     job.epilogue = &none;
-    for (int64_t i = 0; i < phases; i++) {
-        job.out = scratch + i * channels * phase_room(&dc->w);
-        packed = phase_compute(dc, i, packed, job);
-    }
+    job.out = scratch;
+    if (phases_are_one(dc))
+        phases_compute(dc, job);
+    else
+        for (int64_t i = 0; i < phases; i++) {
+            job.out = scratch + i * channels * phase_room(&dc->w);
+            packed = phase_compute(dc, i, packed, job);
+        }
 #pragma omp parallel for if (size > IMAGE_PARALLEL)
     for (int64_t c = 0; c < channels; c++)
         weave_channel(tail, scratch, image, c);

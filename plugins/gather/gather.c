@@ -155,8 +155,11 @@ static void run_rows(const strata_run *r)
  * the indices' dtype and the common steps known, a few instructions each. */
 #define CHOSEN(I, step, along)                                                           \
     for (int64_t j = 0; j < n; j++) {                                                    \
-        const int64_t i = index_wrapped(((const I *)g->index)[at + j], g->dim);          \
-        y[j] = i < 0 ? 0 : ((const T_)x)[from + i * (step) + j * (along)];               \
+        const int64_t given = ((const I *)g->index)[at + j];                             \
+        const int64_t i = given + (given < 0 ? dim : 0);                                 \
+        y[j] = (uint64_t)i < (uint64_t)dim                                               \
+                   ? ((const T_)x)[from + i * (step) + j * (along)]                      \
+                   : 0;                                                                  \
     }
 #define ELEMENTS(T)                                                                      \
     static void elements_##T(const struct index_elements *g, void *to, const void *x,    \
@@ -164,7 +167,7 @@ static void run_rows(const strata_run *r)
     {                                                                                    \
         typedef const T *T_;                                                             \
         const int64_t step = g->stride[g->axis], n = g->n[g->rank - 1];                  \
-        const int64_t along = g->axis == g->rank - 1 ? 0 : 1;                            \
+        const int64_t along = g->axis == g->rank - 1 ? 0 : 1, dim = g->dim;              \
         T *y = (T *)to + at;                                                             \
         if (g->dtype == STRATA_INT64 && step == 1 && along == 0)                         \
             CHOSEN(int64_t, 1, 0)                                                        \

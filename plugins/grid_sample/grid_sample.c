@@ -5,13 +5,27 @@
  */
 #include "plugins/grid_sample/grid_sample.h"
 
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
 #include "plugins/common/dense.h"
-#include "plugins/common/pointwise/row.h"
+#include "plugins/common/taps.h"
 #include "plugins/common/walk.h"
 
 #define TILE 64  /* pixels */
+#define TILES 16 /* of a block */
 #define LANES 64 /* channels that lie side by side, at most at once */
 #define CORNERS 16
+
+static int64_t threads_most(void)
+{
+#ifdef _OPENMP
+    return omp_get_max_threads();
+#else
+    return 1;
+#endif
+}
 
 /* ---- shape ----------------------------------------------------------------------- */
 
@@ -53,85 +67,154 @@ static double grid_flops(const strata_node *n)
 
 /* ---- running --------------------------------------------------------------------- */
 
-/* A tile's taps: offsets from the channel of the image; weight 0: nothing to read. */
+/* A tile's taps: offsets from the channel of the image; weight 0: nothing to read. Taps
+ * that are neighbours in memory are patches, in their order. */
 struct tile {
     int32_t corners;
-    int64_t at[CORNERS][TILE];
-    float weight[CORNERS][TILE];
+    int32_t has_patches, has_zeros;
+    union {
+        int64_t at[CORNERS][TILE];
+        int64_t row[GRID_TAPS * TILE];
+    };
+    union {
+        float weight[CORNERS][TILE];
+        float patch[CORNERS * TILE];
+    };
 };
 
-ROW_INLINE void take_pixel(const strata_run *r, const float *coordinate, struct tile *t,
-                           int64_t j, int32_t mode)
+/* Taps of a tile along one dim: offsets, and weights, 0 beyond the border. */
+struct along {
+    int64_t at[GRID_TAPS][TILE];
+    float weight[GRID_TAPS][TILE];
+};
+
+/* n coordinates `step` apart. The mode and the padding are constants here, so that it is
+ * vector code where padding takes no division. */
+ROW_INLINE void take_along(struct along *a, const float *coordinate, int64_t step,
+                           int64_t n, int64_t size, int64_t stride, int32_t mode,
+                           int32_t padding, int32_t align)
+{
+    for (int64_t j = 0; j < n; j++) {
+        const struct grid_taps t =
+            grid_taps((double)coordinate[j * step], size, mode, padding, align);
+        for (int32_t k = 0; k < grid_count(mode); k++) {
+            a->at[k][j] = (t.index[k] < 0 ? 0 : t.index[k]) * stride;
+            a->weight[k][j] = t.index[k] < 0 ? 0 : (float)t.weight[k];
+        }
+    }
+}
+
+ROW_INLINE void take_along_padded(struct along *a, const float *coordinate, int64_t step,
+                                  int64_t n, int64_t size, int64_t stride, int32_t mode,
+                                  int32_t padding, int32_t align)
+{
+    if (padding == STRATA_GRID_ZEROS)
+        take_along(a, coordinate, step, n, size, stride, mode, STRATA_GRID_ZEROS, align);
+    else if (padding == STRATA_GRID_BORDER)
+        take_along(a, coordinate, step, n, size, stride, mode, STRATA_GRID_BORDER, align);
+    else
+        take_along(a, coordinate, step, n, size, stride, mode, STRATA_GRID_REFLECTION,
+                   align);
+}
+
+/* A corner is a tap of each dim: tap k of this one to the `corners` of those before. */
+ROW_INLINE void take_corners(struct tile *t, const struct along *a, int32_t corners,
+                             int32_t k, int64_t n)
+{
+    for (int32_t c = 0; c < corners; c++)
+        for (int64_t j = 0; j < n; j++) {
+            t->at[k * corners + c][j] = t->at[c][j] + a->at[k][j];
+            t->weight[k * corners + c][j] = t->weight[c][j] * a->weight[k][j];
+        }
+}
+
+ROW_INLINE void take_points(const strata_run *r, const float *grid, struct tile *t,
+                            int64_t n, int32_t mode)
 {
     const strata_grid_sample *p = r->params;
     const strata_tensor *x = &r->in[0];
     const int32_t dims = x->rank - 2, taps = grid_count(mode);
+    struct along a;
     t->corners = 1;
-    t->at[0][j] = 0;
-    t->weight[0][j] = 1;
+    for (int64_t j = 0; j < n; j++) {
+        t->at[0][j] = 0;
+        t->weight[0][j] = 1;
+    }
     for (int32_t d = 0; d < dims; d++) {
-        const struct grid_taps along =
-            grid_taps((double)coordinate[dims - 1 - d], x->dims[2 + d], mode, p->padding,
-                      p->align_corners);
+        take_along_padded(&a, grid + dims - 1 - d, dims, n, x->dims[2 + d],
+                          x->strides[2 + d], mode, p->padding, p->align_corners);
         for (int32_t k = taps - 1; k >= 0; k--)
-            for (int32_t c = 0; c < t->corners; c++) {
-                const int64_t i = along.index[k];
-                t->at[k * t->corners + c][j] =
-                    t->at[c][j] + (i < 0 ? 0 : i * x->strides[2 + d]);
-                t->weight[k * t->corners + c][j] =
-                    i < 0 ? 0 : t->weight[c][j] * (float)along.weight[k];
-            }
+            take_corners(t, &a, t->corners, k, n);
         t->corners *= taps;
     }
 }
 
-/* n pixels, whose coordinates lie behind each other; the mode is a constant inside. */
+/* Pixel j: its rows, each a window of neighbours. */
+ROW_INLINE void take_patch(struct tile *t, const struct along *h, const struct along *w,
+                           int64_t j, int64_t size, int32_t taps)
+{
+    float window[GRID_TAPS], weight[GRID_TAPS];
+    int64_t at[GRID_TAPS];
+    for (int32_t k = 0; k < taps; k++) {
+        at[k] = w->at[k][j];
+        weight[k] = w->weight[k][j];
+    }
+    const int64_t first = patch_window(window, at, weight, taps, size);
+    for (int32_t k = 0; k < taps; k++) {
+        t->row[j * taps + k] = h->at[k][j] + first;
+        for (int32_t i = 0; i < taps; i++) {
+            const float value = h->weight[k][j] * window[i];
+            t->patch[(j * taps + k) * taps + i] = value;
+            t->has_zeros |= value == 0;
+        }
+    }
+}
+
+ROW_INLINE void take_patches(const strata_run *r, const float *grid, struct tile *t,
+                             int64_t n, int32_t mode)
+{
+    const strata_grid_sample *p = r->params;
+    const strata_tensor *x = &r->in[0];
+    struct along h, w;
+    t->has_zeros = 0;
+    take_along_padded(&h, grid + 1, 2, n, x->dims[2], x->strides[2], mode, p->padding,
+                      p->align_corners);
+    take_along_padded(&w, grid, 2, n, x->dims[3], 1, mode, p->padding, p->align_corners);
+    for (int64_t j = 0; j < n; j++)
+        take_patch(t, &h, &w, j, x->dims[3], grid_count(mode));
+}
+
+ROW_INLINE void take_mode(const strata_run *r, const float *grid, struct tile *t,
+                          int64_t n, int32_t mode)
+{
+    if (mode != STRATA_GRID_NEAREST && t->has_patches)
+        take_patches(r, grid, t, n, mode);
+    else
+        take_points(r, grid, t, n, mode);
+}
+
+/* n pixels, whose coordinates lie behind each other. */
 ROW_INLINE void take_pixels(const strata_run *r, const float *grid, struct tile *t,
                             int64_t n)
 {
     const strata_grid_sample *p = r->params;
-    const int32_t dims = r->in[0].rank - 2;
     if (p->mode == STRATA_GRID_NEAREST)
-        for (int64_t j = 0; j < n; j++)
-            take_pixel(r, grid + j * dims, t, j, STRATA_GRID_NEAREST);
+        take_mode(r, grid, t, n, STRATA_GRID_NEAREST);
     else if (p->mode == STRATA_GRID_LINEAR)
-        for (int64_t j = 0; j < n; j++)
-            take_pixel(r, grid + j * dims, t, j, STRATA_GRID_LINEAR);
+        take_mode(r, grid, t, n, STRATA_GRID_LINEAR);
     else
-        for (int64_t j = 0; j < n; j++)
-            take_pixel(r, grid + j * dims, t, j, STRATA_GRID_CUBIC);
+        take_mode(r, grid, t, n, STRATA_GRID_CUBIC);
 }
-
-/* One corner of n pixels; what has no weight is not looked at, for it may be no number.
- */
-ROW_INLINE void add_corner(float *restrict sum, const float *weight, const int64_t *at,
-                           const float *data, int64_t n)
-{
-    for (int64_t j = 0; j < n; j++) {
-        const float value = data[at[j]];
-        sum[j] += weight[j] != 0 ? weight[j] * value : 0;
-    }
-}
-
-struct grid_code {
-    void (*take)(const strata_run *r, const float *grid, struct tile *t, int64_t n);
-    void (*add)(float *sum, const float *weight, const int64_t *at, const float *data,
-                int64_t n);
-};
 
 /* All calls inside become code of the target, so that roundings are instructions. */
+typedef void take_function(const strata_run *r, const float *grid, struct tile *t,
+                           int64_t n);
 #define GRID_CODE(name, target)                                                          \
     target __attribute__((flatten)) static void take_##name(                             \
         const strata_run *r, const float *grid, struct tile *t, int64_t n)               \
     {                                                                                    \
         take_pixels(r, grid, t, n);                                                      \
-    }                                                                                    \
-    target static void add_##name(float *sum, const float *weight, const int64_t *at,    \
-                                  const float *data, int64_t n)                          \
-    {                                                                                    \
-        add_corner(sum, weight, at, data, n);                                            \
-    }                                                                                    \
-    static const struct grid_code grid_code_##name = {take_##name, add_##name};
+    }
 
 GRID_CODE(plain, )
 #ifdef ELEMENT_X86
@@ -140,25 +223,29 @@ GRID_CODE(avx512, ROW_AVX512)
 #endif
 
 /* One channel of a tile: n pixels `step` apart in the output. */
-static void sample_channel(const strata_run *r, const struct grid_code *code,
+static void sample_channel(const strata_run *r, const struct taps_code *code,
                            const struct tile *t, int64_t from, int64_t to, int64_t step,
                            int64_t n)
 {
+    const strata_grid_sample *p = r->params;
     const strata_tensor *x = &r->in[0], *y = &r->out[0];
-    float sum[TILE] = {0};
-    for (int32_t c = 0; c < t->corners; c++) {
-        const float *weight = t->weight[c];
-        const int64_t *at = t->at[c];
-        if (x->dtype == STRATA_FP32) {
-            const float *data = (const float *)x->data + from;
-            code->add(sum, weight, at, data, n);
-        } else {
-            for (int64_t j = 0; j < n; j++)
-                if (weight[j] != 0)
-                    sum[j] += weight[j] * element_load(x->data, x->dtype, from + at[j]);
+    const int cubic = p->mode == STRATA_GRID_CUBIC;
+    const struct taps taps = {t->at[0], t->weight[0], t->corners, TILE};
+    const struct patches patches = {t->row, t->patch, cubic ? 4 : 1, cubic, t->has_zeros};
+    float buffer[TILE], *sum = walk_target(y, to, step, buffer);
+    if (t->has_patches)
+        code->patches(sum, &patches, (const float *)x->data + from, n);
+    else if (x->dtype == STRATA_FP32)
+        code->sum(sum, &taps, (const float *)x->data + from, n);
+    else
+        for (int64_t j = 0; j < n; j++) {
+            sum[j] = 0;
+            for (int32_t c = 0; c < t->corners; c++)
+                if (t->weight[c][j] != 0)
+                    sum[j] += t->weight[c][j] *
+                              element_load(x->data, x->dtype, from + t->at[c][j]);
         }
-    }
-    element_store_row(y->data, y->dtype, to, step, sum, n);
+    walk_stored(y, to, step, sum, buffer, n);
 }
 
 /* Channels that lie side by side, of each pixel of a tile. */
@@ -191,36 +278,70 @@ static int64_t lanes_of(const strata_tensor *t)
     return lanes < LANES ? lanes : LANES;
 }
 
-static void sample_tile(const strata_run *r, int64_t image, int64_t begin, int64_t n)
+/* Whether taps of a row are neighbours in memory. */
+static int has_patches(const strata_run *r, int64_t lanes)
+{
+    const strata_grid_sample *p = r->params;
+    const strata_tensor *x = &r->in[0];
+    return x->dtype == STRATA_FP32 && x->rank == 4 && lanes == 1 && x->strides[3] == 1 &&
+           p->mode != STRATA_GRID_NEAREST && x->dims[3] >= grid_count(p->mode);
+}
+
+/* Channels [c, c + live) of a tile that begins at pixel `begin`. */
+static void sample_tile(const strata_run *r, const struct tile *t, int64_t image,
+                        int64_t begin, int64_t n, int64_t c, int64_t lanes)
 {
     const strata_tensor *x = &r->in[0], *y = &r->out[0];
-    const int32_t dims = x->rank - 2;
-    const int64_t pixels = index_count(y, 2, y->rank), step = y->strides[y->rank - 1];
-    const int64_t lanes = lanes_of(y);
-    const float *grid = (const float *)r->in[1].data + (image * pixels + begin) * dims;
-    const struct grid_code *code = ROW_BEST(grid_code);
-    struct tile t;
-    code->take(r, grid, &t, n);
-    for (int64_t c = 0; c < y->dims[1]; c += lanes) {
-        const int64_t live = y->dims[1] - c < lanes ? y->dims[1] - c : lanes;
-        const int64_t from = element_channel(x, image, c),
-                      to = element_channel(y, image, c) + begin * step;
-        if (lanes == 1)
-            sample_channel(r, code, &t, from, to, step, n);
-        else
-            sample_lanes(r, &t, from, to, step, n, live);
+    const int64_t live = y->dims[1] - c < lanes ? y->dims[1] - c : lanes;
+    const int64_t step = y->strides[y->rank - 1], from = element_channel(x, image, c);
+    const int64_t to = element_channel(y, image, c) + begin * step;
+    if (lanes == 1)
+        sample_channel(r, taps_choose(), t, from, to, step, n);
+    else
+        sample_lanes(r, t, from, to, step, n, live);
+}
+
+static int64_t tile_pixels(int64_t begin, int64_t end)
+{
+    return end - begin < TILE ? end - begin : TILE;
+}
+
+/* Pixels [begin, end) of an image: channel by channel, which caches hold meanwhile. */
+static void sample_block(const strata_run *r, int64_t image, int64_t begin, int64_t end)
+{
+    const strata_tensor *y = &r->out[0];
+    const int32_t dims = y->rank - 2;
+    const int64_t pixels = index_count(y, 2, y->rank), lanes = lanes_of(y);
+    const float *grid = (const float *)r->in[1].data + image * pixels * dims;
+    take_function *take = ROW_BEST(take);
+    struct tile tile[TILES];
+    for (int64_t i = begin, k = 0; i < end; i += TILE, k++) {
+        tile[k].has_patches = has_patches(r, lanes);
+        take(r, grid + i * dims, &tile[k], tile_pixels(i, end));
     }
+    for (int64_t c = 0; c < y->dims[1]; c += lanes)
+        for (int64_t i = begin, k = 0; i < end; i += TILE, k++)
+            sample_tile(r, &tile[k], image, i, tile_pixels(i, end), c, lanes);
+}
+
+/* As large as blocks can be while all threads have some. */
+static int64_t block_pixels(int64_t images, int64_t pixels)
+{
+    const int64_t each = (images * pixels + threads_most() - 1) / threads_most();
+    const int64_t tiles = (each + TILE - 1) / TILE;
+    return (tiles < TILES ? tiles : TILES) * TILE;
 }
 
 static int grid_run(const strata_run *r)
 {
     const strata_tensor *y = &r->out[0];
     const int64_t pixels = index_count(y, 2, y->rank);
-    const int64_t tiles = (pixels + TILE - 1) / TILE;
+    const int64_t each = block_pixels(y->dims[0], pixels);
+    const int64_t blocks = (pixels + each - 1) / each;
 #pragma omp parallel for schedule(static) if (y->count >= WALK_PARALLEL / 4)
-    for (int64_t i = 0; i < y->dims[0] * tiles; i++) {
-        const int64_t begin = i % tiles * TILE;
-        sample_tile(r, i / tiles, begin, pixels - begin < TILE ? pixels - begin : TILE);
+    for (int64_t i = 0; i < y->dims[0] * blocks; i++) {
+        const int64_t begin = i % blocks * each;
+        sample_block(r, i / blocks, begin, pixels - begin < each ? pixels : begin + each);
     }
     walk_clear_pads(y);
     return STRATA_OK;

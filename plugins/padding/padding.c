@@ -66,6 +66,8 @@ static void padding_map(struct walk *w, int32_t d, const strata_padding *p,
     a->n = n;
 }
 
+#define PADDING_BAND 64 /* rows that a thread takes at once */
+
 /* Rows whose elements lie side by side: what of a row is inside is one piece. */
 struct padding_rows {
     const strata_tensor *x, *y;
@@ -82,31 +84,41 @@ static int padding_has_rows(const strata_tensor *x, const strata_tensor *y)
     return y->vector == 1 && x->strides[last] == 1 && y->strides[last] == 1;
 }
 
-static void padding_edge(const struct padding_rows *p, char *y, const char *x,
+/* Elements begin .. end - 1 of a row; x NULL: a row of nothing but the constant. */
+#define PADDING_EDGE(type)                                                               \
+    static void padding_edge_##type(const struct padding_rows *p, type *y,               \
+                                    const type *x, int64_t begin, int64_t end)           \
+    {                                                                                    \
+        const int64_t *source = p->source[p->y->rank - 1];                               \
+        type value;                                                                      \
+        memcpy(&value, &p->value, sizeof value);                                         \
+        for (int64_t i = begin; i < end; i++)                                            \
+            y[i] = x && source[i] >= 0 ? x[source[i]] : value;                           \
+    }
+
+PADDING_EDGE(uint8_t)
+PADDING_EDGE(uint16_t)
+PADDING_EDGE(uint32_t)
+PADDING_EDGE(uint64_t)
+
+static void padding_edge(const struct padding_rows *p, void *y, const void *x,
                          int64_t begin, int64_t end)
 {
-    const int64_t *source = p->source[p->y->rank - 1];
-    for (int64_t i = begin; i < end; i++) {
-        const char *from = x && source[i] >= 0 ? x + (size_t)source[i] * p->size
-                                               : (const char *)&p->value;
-        walk_copy_element(y + (size_t)i * p->size, from, p->size);
-    }
+    if (p->size == 4)
+        padding_edge_uint32_t(p, y, x, begin, end);
+    else if (p->size == 2)
+        padding_edge_uint16_t(p, y, x, begin, end);
+    else if (p->size == 1)
+        padding_edge_uint8_t(p, y, x, begin, end);
+    else
+        padding_edge_uint64_t(p, y, x, begin, end);
 }
 
-static void padding_row(const struct padding_rows *p, int64_t row)
+/* x NULL: a row of nothing but the constant. */
+static void padding_row(const struct padding_rows *p, char *y, const char *x)
 {
     const int32_t last = p->y->rank - 1;
-    const int64_t n = p->y->dims[last];
-    int64_t to = 0, from = 0, inside = 1;
-    for (int32_t d = last - 1; d >= 0; d--) {
-        const int64_t i = row % p->y->dims[d], source = p->source[d][i];
-        row /= p->y->dims[d];
-        inside = inside && source >= 0;
-        to += i * p->y->strides[d];
-        from += source * p->x->strides[d];
-    }
-    char *y = (char *)p->y->data + (size_t)to * p->size;
-    const char *x = inside ? (const char *)p->x->data + (size_t)from * p->size : NULL;
+    const int64_t n = p->y->dims[last], after = p->first + p->kept;
     if (!x || p->kept == 0) {
         padding_edge(p, y, x, 0, n);
         return;
@@ -114,7 +126,41 @@ static void padding_row(const struct padding_rows *p, int64_t row)
     padding_edge(p, y, x, 0, p->first);
     memcpy(y + (size_t)p->first * p->size,
            x + (size_t)p->source[last][p->first] * p->size, (size_t)p->kept * p->size);
-    padding_edge(p, y, x, p->first + p->kept, n);
+    padding_edge(p, y, x, after, n);
+}
+
+/* Rows begin .. end - 1 of the last dim but one, at a position of those before it. */
+static void padding_band(const struct padding_rows *p, int64_t position, int64_t begin,
+                         int64_t end)
+{
+    const int32_t across = p->y->rank - 2;
+    int64_t to = 0, from = 0, inside = 1;
+    for (int32_t d = across - 1; d >= 0; d--) {
+        const int64_t i = position % p->y->dims[d], source = p->source[d][i];
+        position /= p->y->dims[d];
+        inside = inside && source >= 0;
+        to += i * p->y->strides[d];
+        from += source * p->x->strides[d];
+    }
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t source = across < 0 ? 0 : p->source[across][i];
+        const int64_t y = to + (across < 0 ? 0 : i * p->y->strides[across]);
+        const int64_t x = from + (across < 0 ? 0 : source * p->x->strides[across]);
+        padding_row(p, (char *)p->y->data + (size_t)y * p->size,
+                    inside && source >= 0 ? (const char *)p->x->data + (size_t)x * p->size
+                                          : NULL);
+    }
+}
+
+static void padding_tables(struct padding_rows *rows, const strata_padding *p,
+                           int64_t *table)
+{
+    const strata_tensor *x = rows->x, *y = rows->y;
+    for (int32_t d = 0; d < y->rank; d++) {
+        rows->source[d] = table;
+        for (int64_t i = 0; i < y->dims[d]; i++)
+            *table++ = padding_source(p, d, x->rank, i, x->dims[d]);
+    }
 }
 
 static void padding_run_rows(const strata_run *r)
@@ -123,20 +169,19 @@ static void padding_run_rows(const strata_run *r)
     const strata_tensor *x = &r->in[0], *y = &r->out[0];
     const int32_t last = y->rank - 1;
     const int64_t begin = padding_entry(p->begin, last, x->rank);
-    struct padding_rows rows = {.x = x, .y = y, .first = begin > 0 ? begin : 0};
-    int64_t *table = r->workspace;
-    rows.kept = padding_kept(p, last, x->rank, x->dims[last]);
-    rows.size = walk_element_size(y->dtype);
-    rows.value = fill_bits(y->dtype, p->value);
-    for (int32_t d = 0; d <= last; d++) {
-        rows.source[d] = table;
-        for (int64_t i = 0; i < y->dims[d]; i++)
-            *table++ = padding_source(p, d, x->rank, i, x->dims[d]);
-    }
-    const int64_t count = y->count / y->dims[last];
+    const int64_t rows = last > 0 ? y->dims[last - 1] : 1;
+    const int64_t bands = (rows + PADDING_BAND - 1) / PADDING_BAND;
+    struct padding_rows all = {.x = x, .y = y, .first = begin > 0 ? begin : 0};
+    all.kept = padding_kept(p, last, x->rank, x->dims[last]);
+    all.size = walk_element_size(y->dtype);
+    all.value = fill_bits(y->dtype, p->value);
+    padding_tables(&all, p, r->workspace);
+    const int64_t items = y->count / y->dims[last] / rows * bands;
 #pragma omp parallel for schedule(static) if (y->count >= WALK_PARALLEL)
-    for (int64_t row = 0; row < count; row++)
-        padding_row(&rows, row);
+    for (int64_t i = 0; i < items; i++) {
+        const int64_t from = i % bands * PADDING_BAND, to = from + PADDING_BAND;
+        padding_band(&all, i / bands, from, to < rows ? to : rows);
+    }
 }
 
 static int padding_run(const strata_run *r)

@@ -6,16 +6,16 @@
  * the pads alone gives minus infinity (maximum, of index -1) or 0. A NaN is a window's
  * maximum, and the first of equal ones is its index.
  *
- * Each output plane is made by one pass per kernel element that meets the input, along
- * rows. `c` works on
- * fp32:nchw in place, `any` unpacks and packs images of any float format.
+ * Rows of outputs are made one after the other (strip.h); where indices are asked for, a
+ * plane by one pass per kernel element that meets the input. `c` works on fp32:nchw in
+ * place, `any` unpacks and packs images of any float format.
  */
 #include "plugins/common/dense.h"
 #include "plugins/common/image.h"
 #include "plugins/common/reduce.h"
 #include "plugins/common/walk.h"
 #include "plugins/common/window.h"
-#include "plugins/pooling/rows.h"
+#include "plugins/pooling/strip.h"
 
 static const strata_attr attrs[] = {
     {.name = "kind",
@@ -156,59 +156,19 @@ static void pooling_pass(const struct pooling *pool, const struct pooling_target
     }
 }
 
-/* Positions of output o's window along d that an average counts. */
-static int64_t pooling_counted(const struct window *w, int d, int64_t o, int32_t with_pad)
-{
-    int64_t at = o * w->stride[d] - w->begin[d], step = w->dilation[d];
-    int64_t end = w->in[d] + (with_pad ? w->end[d] : 0);
-    int64_t first = with_pad || at >= 0 ? 0 : (-at + step - 1) / step;
-    int64_t last = end > at ? window_min((end - at + step - 1) / step, w->kernel[d]) : 0;
-    return window_max(last - first, 0);
-}
-
-/* Means of outputs begin .. end - 1 of a row, of windows of `rows` rows. */
-static void pooling_divide_row(const struct pooling *pool, float *out, int64_t rows,
-                               int64_t begin, int64_t end)
-{
-    for (int64_t i = begin; i < end; i++) {
-        const int64_t count =
-            rows * pooling_counted(&pool->w, 2, i, pool->count_include_pad);
-        out[i] = count ? out[i] / (float)count : 0;
-    }
-}
-
-/* Windows between *begin and *end lie inside the input along the last dim. */
-static void pooling_inside(const struct window *w, int64_t *begin, int64_t *end)
-{
-    const int64_t stride = w->stride[2], reach = (w->kernel[2] - 1) * w->dilation[2];
-    const int64_t room = w->in[2] - 1 - reach + w->begin[2];
-    *end = window_min(room < 0 ? 0 : room / stride + 1, w->out[2]);
-    *begin = window_min((w->begin[2] + stride - 1) / stride, *end);
-}
-
+/* Means of a plane's sums. */
 static void pooling_divide(const struct pooling *pool, float *out)
 {
     const struct window *w = &pool->w;
-    int32_t pad = pool->count_include_pad;
-    int64_t begin, end;
-    pooling_inside(w, &begin, &end);
     for (int64_t d = 0; d < w->out[0]; d++)
-        for (int64_t h = 0; h < w->out[1]; h++) {
-            int64_t rows = pooling_counted(w, 0, d, pad) * pooling_counted(w, 1, h, pad);
-            const float count = (float)(rows * w->kernel[2]);
-            pooling_divide_row(pool, out, rows, 0, begin);
-            for (int64_t i = begin; i < end; i++)
-                out[i] = rows ? out[i] / count : 0;
-            pooling_divide_row(pool, out, rows, end, w->out[2]);
-            out += w->out[2];
+        for (int64_t h = 0; h < w->out[1]; h++, out += w->out[2]) {
+            const int64_t rows =
+                pooling_counted(pool, 0, d) * pooling_counted(pool, 1, h);
+            for (int64_t i = 0; i < w->out[2]; i++) {
+                const int64_t count = rows * pooling_counted(pool, 2, i);
+                out[i] = count ? out[i] / (float)count : 0;
+            }
         }
-}
-
-static float pooling_root(const struct pooling *pool, double sum)
-{
-    return (float)(pool->p == 2   ? sqrt(sum)
-                   : pool->p == 1 ? sum
-                                  : pow(sum, 1 / (double)pool->p));
 }
 
 /* The whole plane is one window: partial sums in a row keep FP32 exact enough. */
@@ -230,7 +190,7 @@ static float pooling_whole(const struct pooling *pool, const float *in)
         sum += lane[l];
         top = pooling_larger(top, lane[l]);
     }
-    return pool->kind == STRATA_POOL_MAX ? top : pooling_root(pool, sum);
+    return pool->kind == STRATA_POOL_MAX ? top : pooling_root(pool->p, sum);
 }
 
 static int pooling_is_whole(const struct window *w)
@@ -261,10 +221,6 @@ static void pooling_plane(const struct pooling *pool, const struct pooling_targe
                           const float *in)
 {
     int64_t plane = window_out_count(&pool->w);
-    if (!to->index && pooling_is_whole(&pool->w)) {
-        *to->out = pooling_whole(pool, in);
-        return;
-    }
     for (int64_t i = 0; i < plane; i++)
         to->out[i] = pool->kind == STRATA_POOL_MAX ? -INFINITY : 0;
     for (int64_t i = 0; i < plane && to->index; i++)
@@ -273,12 +229,29 @@ static void pooling_plane(const struct pooling *pool, const struct pooling_targe
     if (pool->kind == STRATA_POOL_AVERAGE)
         pooling_divide(pool, to->out);
     for (int64_t i = 0; i < plane && pool->kind == STRATA_POOL_LP; i++)
-        to->out[i] = pool->p == 2 ? sqrtf(to->out[i]) : pooling_root(pool, to->out[i]);
+        to->out[i] = pooling_root(pool->p, (double)to->out[i]);
 }
 
-/* index: NULL, or that of the first plane, which is number `first` of the input. */
-static void pooling_planes(const struct pooling *pool, float *out, int64_t *index,
-                           const float *in, int64_t first, int64_t planes)
+/* Rows of outputs in strips of `most`. */
+static void pooling_strips(const struct pooling *pool, float *out, const float *in,
+                           int64_t planes, int64_t most)
+{
+    const int64_t in_plane = window_in_count(&pool->w), all = pool->w.out[2];
+    const int64_t out_plane = window_out_count(&pool->w);
+    pooling_run_strip *run = ROW_BEST(pooling_strip);
+#pragma omp parallel if (planes * in_plane > IMAGE_PARALLEL)
+    for (int64_t first = 0; first < all; first += most) {
+        struct pooling_strip s;
+        pooling_strip_at(&s, pool, first, window_min(most, all - first));
+#pragma omp for schedule(static) nowait
+        for (int64_t c = 0; c < planes; c++)
+            run(pool, &s, out + c * out_plane, in + c * in_plane);
+    }
+}
+
+/* Where they ask for indices, or windows are very wide: by the kernel's elements. */
+static void pooling_by_elements(const struct pooling *pool, float *out, int64_t *index,
+                                const float *in, int64_t first, int64_t planes)
 {
     int64_t in_plane = window_in_count(&pool->w), out_plane = window_out_count(&pool->w);
 #pragma omp parallel for if (planes * in_plane > IMAGE_PARALLEL)
@@ -288,6 +261,22 @@ static void pooling_planes(const struct pooling *pool, float *out, int64_t *inde
                                     ROW_BEST(pooling_rows), (first + c) * in_plane};
         pooling_plane(pool, &to, in + c * in_plane);
     }
+}
+
+/* index: NULL, or that of the first plane, which is number `first` of the input. */
+static void pooling_planes(const struct pooling *pool, float *out, int64_t *index,
+                           const float *in, int64_t first, int64_t planes)
+{
+    const int64_t in_plane = window_in_count(&pool->w);
+    const int64_t most = pooling_strip_most(&pool->w);
+    if (index || (most == 0 && !pooling_is_whole(&pool->w)))
+        pooling_by_elements(pool, out, index, in, first, planes);
+    else if (!pooling_is_whole(&pool->w))
+        pooling_strips(pool, out, in, planes, most);
+    else
+#pragma omp parallel for if (planes * in_plane > IMAGE_PARALLEL)
+        for (int64_t c = 0; c < planes; c++)
+            out[c] = pooling_whole(pool, in + c * in_plane);
 }
 
 /* ---- impls --------------------------------------------------------------------- */

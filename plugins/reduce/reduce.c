@@ -222,13 +222,27 @@ static size_t reduce_workspace(const strata_node *n)
     return (size_t)(c.pieces * c.plan.kept * c.plan.width) * 2 * c.number->size;
 }
 
+/* i/n, and what is left of i. A row of a few hundred elements takes no longer than one
+ * division of 64 bits, so those that need none are left out. */
+static int64_t reduce_split(int64_t i, int64_t n, int64_t *rest)
+{
+    *rest = 0;
+    if (n == 1)
+        return i;
+    *rest = i;
+    if (i < n)
+        return 0;
+    *rest = i % n;
+    return i / n;
+}
+
 static int64_t reduce_offset(const struct reduce_axis *axis, int32_t n, int64_t i,
                              bool out)
 {
-    int64_t at = 0;
+    int64_t at = 0, index;
     for (int32_t d = 0; d < n; d++) {
-        at += i % axis[d].n * (out ? axis[d].out : axis[d].in);
-        i /= axis[d].n;
+        i = reduce_split(i, axis[d].n, &index);
+        at += index * (out ? axis[d].out : axis[d].in);
     }
     return at;
 }
@@ -252,11 +266,12 @@ static void reduce_gather_rows(const struct reduce_call *c, const struct reduce_
     const int64_t first = reduce_offset(p->keep, p->n_kept, i->kept, false) + i->column;
     double buffer[REDUCE_STRETCH];
     for (int64_t row = from, rows; row < to; row += rows) {
-        const int64_t in_run = row % p->run;
+        int64_t in_run;
+        const int64_t place = reduce_split(row, p->run, &in_run);
         rows = p->run - in_run < to - row ? p->run - in_run : to - row;
         rows = rows < most ? rows : most;
-        const int64_t at = first + reduce_offset(p->go, p->n_gone, row / p->run, false) +
-                           in_run * p->width;
+        const int64_t at =
+            first + reduce_offset(p->go, p->n_gone, place, false) + in_run * p->width;
         const void *x = c->number->load(&c->run->in[0], at, rows * i->n, buffer);
         c->number->lanes(g, a, x, shift, i->n, rows * i->n);
     }
@@ -266,7 +281,8 @@ static void reduce_piece(const struct reduce_call *c, const struct reduce_item *
                          int64_t piece, void *a, void *shift)
 {
     const int64_t rows = rows_of(c);
-    const int64_t from = rows * piece / c->pieces, to = rows * (piece + 1) / c->pieces;
+    const int64_t from = piece == 0 ? 0 : rows * piece / c->pieces;
+    const int64_t to = piece + 1 == c->pieces ? rows : rows * (piece + 1) / c->pieces;
     const int32_t dtype = c->run->in[0].dtype;
     if (c->gather == GATHER_EXP) {
         c->number->start(GATHER_MAX, dtype, shift, i->n);
@@ -290,7 +306,9 @@ static void reduce_close(const struct reduce_call *c, const struct reduce_item *
 
 static struct reduce_item reduce_item_at(const struct reduce_call *c, int64_t at)
 {
-    struct reduce_item i = {at / c->chunks, at % c->chunks * c->chunk, c->chunk};
+    struct reduce_item i = {.n = c->chunk};
+    i.kept = reduce_split(at, c->chunks, &i.column);
+    i.column *= c->chunk;
     if (i.n > c->plan.width - i.column)
         i.n = c->plan.width - i.column;
     return i;
@@ -318,8 +336,8 @@ static void reduce_join(const struct reduce_call *c, const struct reduce_item *i
 static void reduce_item_run(const struct reduce_call *c, int64_t at)
 {
     double a[CHUNK], shift[CHUNK];
-    const struct reduce_item i = reduce_item_at(c, at / c->pieces);
-    const int64_t piece = at % c->pieces;
+    int64_t piece;
+    const struct reduce_item i = reduce_item_at(c, reduce_split(at, c->pieces, &piece));
     if (c->pieces > 1) {
         reduce_piece(c, &i, piece, reduce_part(c, &i, piece, false),
                      reduce_part(c, &i, piece, true));
@@ -329,10 +347,37 @@ static void reduce_item_run(const struct reduce_call *c, int64_t at)
     reduce_close(c, &i, a, shift);
 }
 
+/* Outputs are FP32 rows in one piece each. */
+static bool reduce_is_rows(const struct reduce_call *c)
+{
+    return c->number == &float_number && !c->converts && !c->shifts && c->pieces == 1 &&
+           c->plan.width == 1 && c->plan.n_gone == 0;
+}
+
+static void reduce_rows_run(const struct reduce_call *c)
+{
+    const struct reduce_plan *p = &c->plan;
+    const struct gather_code *code = gather_choose();
+    const float *x = c->run->in[0].data;
+    float *y = c->run->out[0].data;
+#pragma omp parallel for schedule(static) if (c->run->in[0].size >= WALK_PARALLEL)
+    for (int64_t i = 0; i < p->kept; i++) {
+        const float *row = x + reduce_offset(p->keep, p->n_kept, i, false);
+        float a = code->row(c->gather, row, p->run, 0);
+        c->number->finish(c->op, &a, NULL, c->terms, 1);
+        y[reduce_offset(p->keep, p->n_kept, i, true)] = a;
+    }
+}
+
 static int reduce_run(const strata_run *r)
 {
     struct reduce_call c = {.run = r};
     reduce_prepare(&c, r->params, &r->in[0], &r->out[0]);
+    if (reduce_is_rows(&c)) {
+        reduce_rows_run(&c);
+        walk_clear_pads(&r->out[0]);
+        return STRATA_OK;
+    }
     const int64_t items = c.plan.kept * c.chunks;
 #pragma omp parallel for schedule(static) if (r->in[0].size >= WALK_PARALLEL)
     for (int64_t i = 0; i < items * c.pieces; i++)

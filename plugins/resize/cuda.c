@@ -92,9 +92,8 @@ static int linear_accept(const strata_node *n)
     const strata_resize *p = n->params;
     const int64_t from = image_elements(&n->in[0]), to = image_elements(&n->out[0]);
     const int64_t image = from > to ? from : to;
-    if ((p->mode != STRATA_BILINEAR && p->mode != STRATA_RESIZE_LINEAR) ||
-        p->antialias || p->coordinates == STRATA_TF_CROP_AND_RESIZE ||
-        !is_spatial(p, n->in[0].rank))
+    if ((p->mode != STRATA_BILINEAR && p->mode != STRATA_RESIZE_LINEAR) || p->antialias ||
+        p->coordinates == STRATA_TF_CROP_AND_RESIZE || !is_spatial(p, n->in[0].rank))
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
                            "computes linear modes of spatial dims only, without "
                            "antialias or extrapolation");
@@ -119,7 +118,7 @@ static void linear_entries(const strata_node *n, int d, struct resize_entry *ent
         for (int64_t i = 0; a.dim == d && i < a.out; i++) {
             int64_t index[2];
             float weight[2];
-            resize_weigh(p, &a, i, index, weight);
+            resize_weigh(p, &a, i, 1, index, weight);
             entries[i] = (struct resize_entry){.low = (int32_t)index[0] * stride,
                                                .high = (int32_t)index[1] * stride,
                                                .share = weight[1]};
@@ -194,7 +193,7 @@ static int taps_table(const strata_node *n, const struct resize_axis *a, int64_t
     for (int64_t i = 0; i < a->out && status == STRATA_OK; i++) {
         int64_t *of = at + (size_t)i * taps;
         const int inside =
-            resize_weigh(n->params, a, i, of, weight + (size_t)i * taps);
+            resize_weigh(n->params, a, i, 1, of, weight + (size_t)i * taps);
         for (size_t k = 0; k < taps; k++)
             of[k] = inside ? of[k] * stride : -1;
     }

@@ -11,23 +11,28 @@
 #include <omp.h>
 #endif
 
+#include "plugins/common/taps.h"
 #include "plugins/common/walk.h"
 #include "plugins/resize/plan.h"
 
 #define PIECE 512 /* elements of the buffers */
+#define BLOCK 16  /* rows that a thread takes at once */
 
 /* Taps of one resized axis: offsets in the input (of the row axis: in the row), weights;
- * the first offset is -1 where the output is the extrapolation value. */
-struct taps {
-    int64_t n; /* of an output index */
+ * tap k of output i is k*pitch + i. The first offset is -1, and no weight is there, where
+ * the output is the extrapolation value. */
+struct axis_taps {
+    int64_t n, pitch; /* n: of an output index */
     int64_t *at;
     float *weight;
+    int outside; /* some are */
 };
 
 struct interpolation {
     const strata_run *run;
     struct resize_plan plan;
-    struct taps taps[RESIZE_AXES];
+    struct axis_taps taps[RESIZE_AXES];
+    const struct taps_code *code;
     const struct resize_plan_axis *row; /* NULL: nothing is resized */
     int64_t row_in, row_out;            /* elements */
 };
@@ -50,6 +55,17 @@ static int64_t thread_of(void)
 #endif
 }
 
+/* Outputs of an axis, an even number: behind floats lie offsets. */
+static int64_t pitch_of(const struct resize_axis *a)
+{
+    return a->out + (a->out & 1);
+}
+
+static int32_t outer_axes(const struct interpolation *c)
+{
+    return c->plan.n - (c->row != NULL);
+}
+
 /* Elements of an input row. */
 static int64_t row_elements(const struct resize_plan *plan)
 {
@@ -63,14 +79,14 @@ size_t resize_taps_workspace(const strata_node *n)
     for (int32_t k = 0; k < plan.resized; k++) {
         size_t table;
         if (__builtin_mul_overflow((size_t)resize_taps(&plan.resize[k]),
-                                   (size_t)plan.resize[k].out, &table) ||
+                                   (size_t)pitch_of(&plan.resize[k]), &table) ||
             __builtin_add_overflow(entries, table, &entries))
             return SIZE_MAX;
     }
     if (__builtin_mul_overflow((size_t)row_elements(&plan), sizeof(float), &bytes) ||
         __builtin_mul_overflow(bytes, (size_t)threads_of(), &bytes) ||
         __builtin_mul_overflow(entries, sizeof(int64_t) + sizeof(float), &entries) ||
-        __builtin_add_overflow(bytes, entries + 64, &bytes)) /* 64: padding of tables */
+        __builtin_add_overflow(bytes, entries, &bytes))
         return SIZE_MAX;
     return bytes;
 }
@@ -80,18 +96,23 @@ static char *make_taps(struct interpolation *c, const struct resize_plan_axis *a
                        char *memory)
 {
     const struct resize_axis *a = &c->plan.resize[axis->taps];
-    struct taps *t = &c->taps[axis->taps];
+    struct axis_taps *t = &c->taps[axis->taps];
     const int64_t stride = axis == c->row ? c->plan.lanes : axis->from;
     t->n = resize_taps(a);
+    t->pitch = pitch_of(a);
     t->at = (int64_t *)(void *)memory;
-    t->weight = (float *)(void *)(t->at + t->n * a->out);
+    t->weight = (float *)(void *)(t->at + t->n * t->pitch);
     for (int64_t i = 0; i < a->out; i++) {
-        int64_t *at = t->at + i * t->n;
-        const int inside = resize_weigh(c->run->params, a, i, at, t->weight + i * t->n);
-        for (int64_t k = 0; k < t->n; k++)
+        int64_t *at = t->at + i;
+        float *weight = t->weight + i;
+        const int inside = resize_weigh(c->run->params, a, i, t->pitch, at, weight);
+        for (int64_t k = 0; k < t->n * t->pitch; k += t->pitch) {
             at[k] = inside ? at[k] * stride : -1;
+            weight[k] = inside ? weight[k] : 0;
+        }
+        t->outside |= !inside;
     }
-    return (char *)(t->weight + t->n * a->out + (t->n * a->out & 1));
+    return (char *)(t->weight + t->n * t->pitch);
 }
 
 /* sum += weight * n elements from `offset`. */
@@ -112,41 +133,47 @@ static void add_row(float *sum, const strata_tensor *x, int64_t offset, float we
     }
 }
 
-/* Output row `index`: its place, and the input row in FP32 that it is made of: the
- * input's own or `sum`. NULL: the row is the extrapolation value. */
-static const float *gather_row(const struct interpolation *c, int64_t index, float *sum,
-                               int64_t *to)
+/* One after the other all combinations of taps of a few axes: tap k[i] of axis i. */
+static int next_combination(int64_t *k, const struct axis_taps *const *taps, int32_t axes)
+{
+    for (int32_t i = 0; i < axes; i++) {
+        if (++k[i] < taps[i]->n)
+            return 1;
+        k[i] = 0;
+    }
+    return 0;
+}
+
+/* An output row: its place, and the input row in FP32 that it is made of: the input's own
+ * or `sum`. NULL: the row is the extrapolation value. */
+static const float *gather_row(const struct interpolation *c,
+                               const struct resize_place *place, float *sum, int64_t *to)
 {
     const strata_tensor *x = &c->run->in[0];
-    const int32_t outer = c->plan.n - (c->row != NULL);
-    const int64_t *at[RESIZE_AXES];
-    const float *weight[RESIZE_AXES];
-    int64_t from = 0, combinations = 1, n[RESIZE_AXES];
+    const struct axis_taps *taps[RESIZE_AXES];
+    int64_t from = 0, own[RESIZE_AXES], tap[RESIZE_AXES] = {0};
     int32_t axes = 0, first = 1;
     *to = 0;
-    for (int32_t k = outer - 1; k >= 0; k--) {
+    for (int32_t k = outer_axes(c) - 1; k >= 0; k--) {
         const struct resize_plan_axis *a = &c->plan.axis[k];
-        const int64_t i = index % a->n;
-        index /= a->n;
+        const int64_t i = place->index[k];
         *to += i * a->to;
         if (a->taps < 0) {
             from += i * a->from;
             continue;
         }
-        const struct taps *t = &c->taps[a->taps];
-        at[axes] = t->at + i * t->n;
-        weight[axes] = t->weight + i * t->n;
-        if (at[axes][0] < 0)
+        taps[axes] = &c->taps[a->taps];
+        own[axes] = i;
+        if (taps[axes++]->at[i] < 0)
             return NULL;
-        combinations *= n[axes++] = t->n;
     }
-    for (int64_t m = 0; m < combinations; m++) {
-        int64_t offset = from, rest = m;
+    do {
+        int64_t offset = from;
         float w = 1;
         for (int32_t k = 0; k < axes; k++) {
-            offset += at[k][rest % n[k]];
-            w *= weight[k][rest % n[k]];
-            rest /= n[k];
+            const int64_t at = tap[k] * taps[k]->pitch + own[k];
+            offset += taps[k]->at[at];
+            w *= taps[k]->weight[at];
         }
         if (w == 0) /* a neighbour that has no share may be infinite */
             continue;
@@ -154,41 +181,37 @@ static const float *gather_row(const struct interpolation *c, int64_t index, flo
             return (const float *)x->data + offset;
         add_row(sum, x, offset, w, c->row_in, first);
         first = 0;
-    }
+    } while (next_combination(tap, taps, axes));
     if (first)
         memset(sum, 0, (size_t)c->row_in * sizeof *sum);
     return sum;
 }
 
 /* n outputs of one element each, from output index i on. */
-static void along_pixels(const struct taps *t, int64_t i, const float *x, float value,
-                         float *y, int64_t n)
+static void along_pixels(const struct interpolation *c, const struct axis_taps *t,
+                         int64_t i, const float *x, float value, float *y, int64_t n)
 {
-    const int64_t *at = t->at + i * t->n;
-    const float *weight = t->weight + i * t->n;
-    for (int64_t j = 0; j < n; j++, at += t->n, weight += t->n) {
-        float sum = 0;
-        if (at[0] < 0)
-            sum = value;
-        else if (t->n == 2)
-            sum = (weight[0] != 0 ? weight[0] * x[at[0]] : 0) +
-                  (weight[1] != 0 ? weight[1] * x[at[1]] : 0);
-        else
-            for (int64_t k = 0; k < t->n; k++)
-                sum += weight[k] != 0 ? weight[k] * x[at[k]] : 0;
-        y[j] = sum;
+    const struct taps taps = {t->at + i, t->weight + i, t->n, t->pitch};
+    if (!t->outside) {
+        c->code->sum(y, &taps, x, n);
+        return;
+    }
+    for (int64_t j = 0; j < n; j++) {
+        y[j] = t->at[i + j] < 0 ? value : 0;
+        for (int64_t k = i + j; k < t->n * t->pitch; k += t->pitch)
+            y[j] += t->weight[k] != 0 ? t->weight[k] * x[t->at[k]] : 0;
     }
 }
 
 /* n lanes of output index i, from lane `lane` on. */
-static void along_lanes(const struct taps *t, int64_t i, int64_t lane, const float *x,
-                        float value, float *y, int64_t n)
+static void along_lanes(const struct axis_taps *t, int64_t i, int64_t lane,
+                        const float *x, float value, float *y, int64_t n)
 {
-    const int64_t *at = t->at + i * t->n;
-    const float *weight = t->weight + i * t->n;
+    const int64_t *at = t->at + i;
+    const float *weight = t->weight + i;
     for (int64_t j = 0; j < n; j++)
         y[j] = at[0] < 0 ? value : 0;
-    for (int64_t k = 0; k < t->n && at[0] >= 0; k++) {
+    for (int64_t k = 0; k < t->n * t->pitch && at[0] >= 0; k += t->pitch) {
         const float w = weight[k], *row = x + at[k] + lane;
         for (int64_t j = 0; w != 0 && j < n; j++)
             y[j] += w * row[j];
@@ -200,7 +223,7 @@ static void finish_row(const struct interpolation *c, const float *x, int64_t to
 {
     const strata_resize *p = c->run->params;
     const strata_tensor *y = &c->run->out[0];
-    const struct taps *t = c->row ? &c->taps[c->row->taps] : NULL;
+    const struct axis_taps *t = c->row ? &c->taps[c->row->taps] : NULL;
     const int64_t lanes = t ? c->plan.lanes : c->row_out;
     const float value = (float)p->extrapolation;
     float buffer[PIECE];
@@ -214,7 +237,7 @@ static void finish_row(const struct interpolation *c, const float *x, int64_t to
         else if (!t)
             memcpy(row, x + j, (size_t)n * sizeof *row);
         else if (lanes == 1)
-            along_pixels(t, j, x, value, row, n);
+            along_pixels(c, t, j, x, value, row, n);
         else
             along_lanes(t, j / lanes, j % lanes, x, value, row, n);
         walk_stored(y, to + j, 1, row, buffer, n);
@@ -224,7 +247,7 @@ static void finish_row(const struct interpolation *c, const float *x, int64_t to
 int resize_taps_run(const strata_run *r)
 {
     const strata_tensor *y = &r->out[0];
-    struct interpolation c = {.run = r};
+    struct interpolation c = {.run = r, .code = taps_choose()};
     char *memory = r->workspace;
     int64_t rows = 1;
     c.plan = resize_plan(r->params, &r->in[0], y);
@@ -238,11 +261,15 @@ int resize_taps_run(const strata_run *r)
         rows *= &c.plan.axis[k] == c.row ? 1 : c.plan.axis[k].n;
     }
 #pragma omp parallel for schedule(static) if (y->count >= WALK_PARALLEL)
-    for (int64_t i = 0; i < rows; i++) {
+    for (int64_t block = 0; block < rows; block += BLOCK) {
         float *sum = (float *)(void *)memory + thread_of() * c.row_in;
-        int64_t to;
-        const float *x = gather_row(&c, i, sum, &to);
-        finish_row(&c, x, to);
+        struct resize_place place = resize_place_of(&c.plan, outer_axes(&c), block);
+        for (int64_t i = block; i < rows && i < block + BLOCK; i++) {
+            int64_t to;
+            const float *x = gather_row(&c, &place, sum, &to);
+            finish_row(&c, x, to);
+            resize_advance(&place, &c.plan, outer_axes(&c));
+        }
     }
     walk_clear_pads(y);
     return STRATA_OK;

@@ -50,16 +50,20 @@ static void make_tables(struct nearest *c, const strata_resize *p, int64_t *memo
     }
 }
 
-/* Where output row `index` lies, and the input row it comes from. */
-static void locate(const struct nearest *c, int64_t index, int64_t *to, int64_t *from)
+static int32_t outer_axes(const struct nearest *c)
+{
+    return c->plan.n - (c->row != NULL);
+}
+
+/* Where a row lies, and the input row it comes from. */
+static void locate(const struct nearest *c, const struct resize_place *p, int64_t *to,
+                   int64_t *from)
 {
     *to = *from = 0;
-    for (int32_t k = c->plan.n - 1 - (c->row != NULL); k >= 0; k--) {
+    for (int32_t k = 0; k < outer_axes(c); k++) {
         const struct resize_plan_axis *a = &c->plan.axis[k];
-        const int64_t i = index % a->n;
-        index /= a->n;
-        *to += i * a->to;
-        *from += a->taps < 0 ? i * a->from : c->at[a->taps][i];
+        *to += p->index[k] * a->to;
+        *from += a->taps < 0 ? p->index[k] * a->from : c->at[a->taps][p->index[k]];
     }
 }
 
@@ -112,8 +116,11 @@ int resize_nearest_run(const strata_run *r)
 #pragma omp parallel for schedule(static) if (y->count >= WALK_PARALLEL)
     for (int64_t block = 0; block < (rows + BLOCK - 1) / BLOCK; block++) {
         int64_t last = -1, last_to = 0, to, from;
+        struct resize_place place =
+            resize_place_of(&c.plan, outer_axes(&c), block * BLOCK);
         for (int64_t i = block * BLOCK; i < rows && i < (block + 1) * BLOCK; i++) {
-            locate(&c, i, &to, &from);
+            locate(&c, &place, &to, &from);
+            resize_advance(&place, &c.plan, outer_axes(&c));
             if (from == last)
                 memcpy(c.to + to * c.size, c.to + last_to * c.size,
                        (size_t)(c.row_out * c.size));

@@ -66,4 +66,33 @@ resize_plan(const strata_resize *p, const strata_tensor *x, const strata_tensor 
     return plan;
 }
 
+/* ---- rows of the output ---------------------------------------------------------- */
+
+/* A row: its place along all axes but that of the row, the first `axes`. */
+struct resize_place {
+    int64_t index[RESIZE_PLAN_AXES];
+};
+
+static inline struct resize_place resize_place_of(const struct resize_plan *plan,
+                                                  int32_t axes, int64_t row)
+{
+    struct resize_place p;
+    for (int32_t k = axes - 1; k >= 0; k--) {
+        p.index[k] = row % plan->axis[k].n;
+        row /= plan->axis[k].n;
+    }
+    return p;
+}
+
+/* To the next row: divisions for each would take as long as the row. */
+static inline void resize_advance(struct resize_place *p, const struct resize_plan *plan,
+                                  int32_t axes)
+{
+    for (int32_t k = axes - 1; k >= 0; k--) {
+        if (++p->index[k] < plan->axis[k].n)
+            return;
+        p->index[k] = 0;
+    }
+}
+
 #endif /* PLUGINS_RESIZE_PLAN_H */

@@ -196,9 +196,9 @@ static inline double resize_share(const strata_resize *p, const struct resize_ax
 
 /* The taps of output index i: clamped indices, rising, and weights; of taps on one index
  * the first has all the weight. 0 if the output is the extrapolation value. The arrays
- * have resize_taps entries. */
+ * have resize_taps entries, `step` apart. */
 static inline int resize_weigh(const strata_resize *p, const struct resize_axis *a,
-                               int64_t i, int64_t *index, float *weight)
+                               int64_t i, int64_t step, int64_t *index, float *weight)
 {
     const double at = resize_coordinate(p, a, i);
     const int64_t taps = resize_taps(a), first = (int64_t)floor(at - a->support) + 1;
@@ -209,11 +209,11 @@ static inline int resize_weigh(const strata_resize *p, const struct resize_axis 
         sum = 1;
     for (int64_t k = taps - 1; k >= 0; k--) {
         const int64_t j = first + k;
-        index[k] = j < 0 ? 0 : j >= a->in ? a->in - 1 : j;
+        index[k * step] = j < 0 ? 0 : j >= a->in ? a->in - 1 : j;
         carried += resize_share(p, a, at, j) / sum;
         const int shared =
             k > 0 && (j <= 0 || j - 1 >= a->in - 1); /* with the tap before */
-        weight[k] = shared ? 0 : (float)carried;
+        weight[k * step] = shared ? 0 : (float)carried;
         carried = shared ? carried : 0;
     }
     return !resize_outside(p, a, at);

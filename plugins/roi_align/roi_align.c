@@ -6,6 +6,7 @@
 #include "plugins/roi_align/roi_align.h"
 
 #include "plugins/common/dense.h"
+#include "plugins/common/taps.h"
 #include "plugins/common/walk.h"
 
 #define CHANNELS 64 /* at once */
@@ -120,65 +121,86 @@ static void take_bin(const strata_run *r, const struct region *g, int64_t i, int
         sum[c] /= points > 0 ? (float)points : 1;
 }
 
-/* A region's points, with what each takes of a plane, bin after bin: made once for all
- * channels, whose planes are then read one after the other. */
-#define POINTS 512
+/* What a region's bins take of a plane, made once for all channels: patches, bin after
+ * bin, of the four elements around each point. */
+#define POINTS 512 /* of all bins */
+#define LINE 128   /* of all bins along a dim */
 
-struct points {
-    int64_t end[POINTS]; /* of each bin */
-    struct {
-        int64_t at[4];
-        float weight[4];
-    } point[POINTS];
+/* Points along a dim: of rows where both neighbours lie, of columns their window. */
+struct line {
+    int64_t at[LINE][2];
+    float weight[LINE][2];
 };
 
-/* Whether they fit; means of FP32 alone. */
-static int make_points(struct points *t, const strata_run *r, const struct region *g)
+struct table {
+    struct patches patches;
+    int64_t at[POINTS][2];
+    float weight[POINTS][4];
+};
+
+static void make_line(struct line *l, const struct roi_side *s, int64_t bins,
+                      int is_column)
+{
+    for (int64_t n = 0; n < bins * s->points; n++) {
+        const struct roi_pair p = roi_point(s, n / s->points, n % s->points);
+        const int64_t at[2] = {p.low, p.high};
+        const float weight[2] = {(float)p.low_weight, (float)p.high_weight};
+        memcpy(l->at[n], at, sizeof at);
+        memcpy(l->weight[n], weight, sizeof weight);
+        if (is_column)
+            l->at[n][0] = patch_window(l->weight[n], at, weight, 2, s->dim);
+    }
+}
+
+/* Point n: row u of `down`, column v of `across`. */
+static void make_point(struct table *t, int64_t n, const struct line *down,
+                       const struct line *across, int64_t u, int64_t v, int64_t stride)
+{
+    for (int k = 0; k < 4; k++) {
+        t->weight[n][k] = down->weight[u][k >> 1] * across->weight[v][k & 1];
+        t->patches.has_zeros |= t->weight[n][k] == 0;
+    }
+    for (int k = 0; k < 2; k++)
+        t->at[n][k] = down->at[u][k] * stride + across->at[v][0];
+}
+
+/* Whether points are so few, and neighbours in memory; means of FP32 alone. */
+static int has_table(const strata_run *r, const struct region *g)
 {
     const strata_roi_align *p = r->params;
     const strata_tensor *x = &r->in[0], *y = &r->out[0];
     const struct roi_side *h = &g->side[0], *w = &g->side[1];
-    const int64_t bins = y->dims[2] * y->dims[3];
-    int64_t n = 0, top, bottom, left, right;
-    if (p->mode != STRATA_ROI_AVERAGE || x->dtype != STRATA_FP32 || g->image < 0 ||
-        bins > POINTS || h->points * w->points > POINTS / bins)
-        return 0;
-    for (int64_t bin = 0; bin < bins; bin++) {
-        const int64_t i = bin / y->dims[3], j = bin % y->dims[3];
-        roi_inside(h, i, &top, &bottom);
-        roi_inside(w, j, &left, &right);
-        for (int64_t a = top; a < bottom; a++)
-            for (int64_t b = left; b < right; b++, n++) {
-                const struct roi_pair u = roi_point(h, i, a), v = roi_point(w, j, b);
-                for (int k = 0; k < 4; k++) {
-                    t->point[n].at[k] = (k >> 1 ? u.high : u.low) * x->strides[2] +
-                                        (k & 1 ? v.high : v.low) * x->strides[3];
-                    t->point[n].weight[k] =
-                        (float)((k >> 1 ? u.high_weight : u.low_weight) *
-                                (k & 1 ? v.high_weight : v.low_weight));
-                }
-            }
-        t->end[bin] = n;
-    }
-    return 1;
+    return p->mode == STRATA_ROI_AVERAGE && x->dtype == STRATA_FP32 && g->image >= 0 &&
+           x->strides[3] == 1 && x->dims[3] > 1 && y->strides[3] == 1 &&
+           y->strides[2] == y->dims[3] && h->points <= LINE / y->dims[2] &&
+           w->points <= LINE / y->dims[3] &&
+           y->dims[2] * h->points * y->dims[3] * w->points <= POINTS;
 }
 
-/* All bins of one channel. */
-static void take_plane(const struct points *t, const strata_tensor *y, int64_t to,
-                       const float *x, float points)
+static void make_table(struct table *t, const strata_run *r, const struct region *g)
 {
-    float *out = (float *)y->data + to;
-    int64_t i = 0;
+    const strata_tensor *x = &r->in[0], *y = &r->out[0];
+    const int64_t rows = g->side[0].points, columns = g->side[1].points;
+    struct line down, across;
+    int64_t n = 0;
+    t->patches = (struct patches){t->at[0], t->weight[0], rows * columns, 0, 0};
+    make_line(&down, &g->side[0], y->dims[2], 0);
+    make_line(&across, &g->side[1], y->dims[3], 1);
     for (int64_t bin = 0; bin < y->dims[2] * y->dims[3]; bin++) {
-        float sum = 0;
-        for (; i < t->end[bin]; i++)
-            for (int k = 0; k < 4; k++) {
-                const float weight = t->point[i].weight[k], value = x[t->point[i].at[k]];
-                sum += weight != 0 ? weight * value : 0;
-            }
-        out[bin / y->dims[3] * y->strides[2] + bin % y->dims[3] * y->strides[3]] =
-            sum / points;
+        const int64_t i = bin / y->dims[3] * rows, j = bin % y->dims[3] * columns;
+        for (int64_t a = 0; a < rows; a++)
+            for (int64_t b = 0; b < columns; b++)
+                make_point(t, n++, &down, &across, i + a, j + b, x->strides[2]);
     }
+}
+
+/* All bins of one channel, whose means lie behind each other. */
+static void take_plane(const struct table *t, const struct taps_code *code, float *y,
+                       const float *x, int64_t bins, float points)
+{
+    code->patches(y, &t->patches, x, bins);
+    for (int64_t i = 0; i < bins; i++)
+        y[i] /= points;
 }
 
 /* Channels begin .. begin + n - 1 of all bins of a region. */
@@ -192,14 +214,18 @@ static void take_region(const strata_run *r, int64_t region, int64_t begin, int6
                                       index_value(r->in[2].data, r->in[2].dtype, region));
     int64_t channel[CHANNELS];
     float sum[CHANNELS];
-    struct points points;
+    struct table table;
+    const int64_t bins = y->dims[2] * y->dims[3];
     const int64_t each = g.side[0].points * g.side[1].points;
     for (int64_t c = 0; c < n; c++)
         channel[c] = element_channel(x, g.image < 0 ? 0 : g.image, begin + c);
-    if (make_points(&points, r, &g)) {
+    if (has_table(r, &g)) {
+        make_table(&table, r, &g);
         for (int64_t c = 0; c < n; c++)
-            take_plane(&points, y, element_channel(y, region, begin + c),
-                       (const float *)x->data + channel[c], each > 0 ? (float)each : 1);
+            take_plane(&table, taps_choose(),
+                       (float *)y->data + element_channel(y, region, begin + c),
+                       (const float *)x->data + channel[c], bins,
+                       each > 0 ? (float)each : 1);
         return;
     }
     for (int64_t i = 0; i < y->dims[2]; i++)

@@ -44,7 +44,8 @@ static double top_k_flops(const strata_node *n)
     const strata_top_k *p = n->params;
     const strata_tensor *x = &n->in[0];
     const struct lines l = lines_of(x, lines_axis(p->axis, x->rank));
-    const double k = (double)p->k, inserted = k * (1 + log(fmax(1, (double)l.length / k)));
+    const double k = (double)p->k,
+                 inserted = k * (1 + log(fmax(1, (double)l.length / k)));
     return 2.0 * (double)x->count + INSERTION * inserted * (double)(l.outer * l.inner);
 }
 
@@ -188,36 +189,52 @@ static float bar_of(const struct top_k_call *c, const struct best *heap)
     return strata_float_of_bits(key >> 31 ? key & 0x7fffffff : ~key);
 }
 
-/* Whether one of GATHER_LANES elements is past the bar, or a NaN. */
-static bool passes(const float *x, float bar, bool largest)
+/* Which of GATHER_LANES elements are past the bar, or NaNs; whether one is. */
+static bool passes(const float *x, float bar, bool largest, uint8_t *past)
 {
-    int any = 0;
-    for (int i = 0; i < GATHER_LANES; i++)
-        any |= largest ? !(x[i] <= bar) : !(x[i] >= bar);
+    uint8_t any = 0;
+    for (int i = 0; i < GATHER_LANES; i++) {
+        past[i] = largest ? !(x[i] <= bar) : !(x[i] >= bar);
+        any |= past[i];
+    }
     return any;
+}
+
+static void offer_float(const struct top_k_call *c, struct best *heap, float x, int64_t j)
+{
+    offer(heap, c->params->k, top_k_key32(strata_bits_of_float(x)) ^ c->flip, j);
+}
+
+/* GATHER_LANES elements, of which those marked may be among the best. */
+static void offer_marked(const struct top_k_call *c, struct best *heap, const float *x,
+                         const uint8_t *past, int64_t j)
+{
+    for (int i = 0; i < GATHER_LANES; i += 8) {
+        uint64_t marks;
+        memcpy(&marks, past + i, sizeof marks);
+        for (int e = i; marks && e < i + 8; e++)
+            if (past[e])
+                offer_float(c, heap, x[e], j + e);
+    }
 }
 
 /* The rest of a line of floats in one piece, from element j on. */
 static void take_floats(const struct top_k_call *c, struct best *heap, int64_t from,
                         int64_t j)
 {
-    const int64_t n = c->lines.length, k = c->params->k;
+    const int64_t n = c->lines.length;
     const bool largest = c->params->largest;
     float buffer[GATHER_STRETCH];
+    uint8_t past[GATHER_LANES];
     for (int64_t part; j < n; j += part) {
         part = n - j < GATHER_STRETCH ? n - j : GATHER_STRETCH;
         const float *x = gather_load(&c->run->in[0], from + j, part, buffer);
-        float bar = bar_of(c, heap);
-        for (int64_t i = 0; i < part; i += GATHER_LANES) {
-            const int64_t end = part - i < GATHER_LANES ? part : i + GATHER_LANES;
-            if (end - i == GATHER_LANES && !passes(x + i, bar, largest))
-                continue;
-            for (int64_t e = i; e < end; e++) {
-                const uint64_t key = top_k_key32(strata_bits_of_float(x[e]));
-                offer(heap, k, key ^ c->flip, j + e);
-            }
-            bar = bar_of(c, heap);
-        }
+        const int64_t whole = part / GATHER_LANES * GATHER_LANES;
+        for (int64_t i = 0; i < whole; i += GATHER_LANES)
+            if (passes(x + i, bar_of(c, heap), largest, past))
+                offer_marked(c, heap, x + i, past, j + i);
+        for (int64_t i = whole; i < part; i++)
+            offer_float(c, heap, x[i], j + i);
     }
 }
 

@@ -15,6 +15,10 @@ static const struct layer_case cases[] = {
     {"Deconvolution", "filters = 2; kernel = 3x2; stride = 2; pad = 1x0x0x1",
      .in = {S4(3, 33, 5, 7)}},
     {"Deconvolution", "filters = 4; kernel = 2; stride = 2", .in = {S5(3, 9, 5, 7, 14)}},
+    {"Deconvolution", "filters = 16; kernel = 2; stride = 2", .in = {S4(2, 35, 9, 11)}},
+    {"Deconvolution", "filters = 24; kernel = 2x3; stride = 2x3",
+     .in = {S4(1, 130, 10, 12)}},
+    {"Deconvolution", "filters = 8; kernel = 2; stride = 2", .in = {S5(1, 9, 4, 5, 6)}},
     /* Each way to write each attribute. */
     {"Deconvolution", "filters = 8; kernel = 3x3; stride = 2", .in = {S4(1, 3, 9, 11)},
      .absent = 2},

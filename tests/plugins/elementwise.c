@@ -18,6 +18,13 @@ static const struct layer_case cases[] = {
      .low = 0.5, .high = 2},
     {"ElementWise", "op = max", .n_in = 2, .in = {S4(3, 9, 5, 7), S4(3, 9, 5, 7)}},
     {"ElementWise", "op = min", .n_in = 2, .in = {S4(3, 9, 5, 7), S4(3, 9, 5, 7)}},
+    /* One value for rows that are long, or long together. */
+    {"ElementWise", "op = sub", .n_in = 2, .in = {S2(5, 700), S2(5, 1)}},
+    {"ElementWise", "op = div", .n_in = 2, .in = {S3(4, 3, 700), S3(4, 1, 1)},
+     .low = 0.5, .high = 2},
+    {"ElementWise", "op = max", .n_in = 2, .in = {S4(2, 9, 23, 29), S4(1, 9, 1, 1)}},
+    {"ElementWise", "op = min", .n_in = 2, .in = {S2(3, 300), S2(1, 1)}},
+    {"ElementWise", "op = product", .n_in = 3, .in = {S2(3, 700), S2(3, 1), S2(1, 1)}},
     {"ElementWise", "op = pow", .n_in = 2, .in = {S4(3, 9, 5, 7), S4(3, 9, 5, 7)},
      .low = 0.5, .high = 2},
     {"ElementWise", "op = sum", .n_in = 3,

@@ -18,6 +18,8 @@ static const struct layer_case cases[] = {
     {"Padding", "mode = edge; begin = 1, 2, 3, 4; end = 4, 3, 2, 1",
      .in = {S4(3, 9, 5, 7)}},
     {"Padding", "begin = 3; value = 1", .in = {S2(3, 9)}},
+    {"Padding", "begin = 3, 2; end = 1, 2; mode = wrap", .in = {S4(1, 2, 70, 5)}},
+    {"Padding", "begin = 40, 1; end = 50, 2; value = 7", .in = {S2(3, 9)}},
     {"Padding", "end = 3; mode = edge", .in = {S1(9)}},
     {"Padding", "begin = 1, 1, 1; end = 1, 0, 2", .in = {S5(3, 9, 2, 5, 7)}},
     {"Padding", "", .in = {S4(3, 9, 5, 7)}},

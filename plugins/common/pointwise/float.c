@@ -210,6 +210,25 @@ ROW_INLINE void row_binary(int op, float *y, const float *a, const float *b, int
     }
 }
 
+/* With one b for all, which need not be laid out. */
+ROW_INLINE void row_with_one(int op, float *y, const float *a, float b, int64_t n)
+{
+    switch (op) {
+    case POINTWISE_ELEMENTWISE + STRATA_SUM: LOOP(a[i] + b); break;
+    case POINTWISE_ELEMENTWISE + STRATA_SUB: LOOP(a[i] - b); break;
+    case POINTWISE_ELEMENTWISE + STRATA_PRODUCT: LOOP(a[i] * b); break;
+    case POINTWISE_ELEMENTWISE + STRATA_DIV: LOOP(a[i] / b); break;
+    case POINTWISE_ELEMENTWISE + STRATA_MAX:
+        LOOP((a[i] > b) | (a[i] != a[i]) ? a[i] : b);
+        break;
+    case POINTWISE_ELEMENTWISE + STRATA_MIN:
+        LOOP((a[i] < b) | (a[i] != a[i]) ? a[i] : b);
+        break;
+    case POINTWISE_PRELU: LOOP(a[i] < 0 ? a[i] * b : a[i]); break;
+    default: break;
+    }
+}
+
 ROW_INLINE void row_activation(int kind, const struct pointwise_constants *k, float *y,
                                const float *x, int64_t n)
 {
@@ -251,6 +270,10 @@ ROW_INLINE void float_rows(int op, const struct pointwise_constants *k, float *y
                            const float *a, const float *b, const float *c, int64_t n)
 {
     const float alpha = (float)k->alpha, beta = (float)k->beta;
+    if (op & POINTWISE_ONE) {
+        row_with_one(op ^ POINTWISE_ONE, y, a, *b, n);
+        return;
+    }
     if (op < POINTWISE_ELEMENTWISE) {
         row_unary(op, k, y, a, n);
         return;
@@ -283,4 +306,5 @@ const struct pointwise_class pointwise_float = {
     .store = float_store,
     .apply = float_apply,
     .native = 1 << STRATA_FP32,
+    .has_one = 1,
 };

@@ -19,6 +19,12 @@ static int is_run(const struct tile *t, int k)
     return t->m == 1 || t->outer->step[k] == t->n * t->inner->step[k];
 }
 
+/* Whether a tile reads one value alone of operand k. */
+static int is_one(const struct tile *t, int k)
+{
+    return t->inner->step[k] == 0 && (t->m == 1 || t->outer->step[k] == 0);
+}
+
 static const void *input_row(const struct pointwise_pass *pass, const struct tile *t,
                              int k, int64_t base, char *row)
 {
@@ -59,28 +65,50 @@ static void store_rows(const struct pointwise_pass *pass, const struct tile *t, 
                  row + (size_t)(i * t->n) * v->size, t->n);
 }
 
+/* A value of operand k at `base`, as in a row. */
+static const void *one_value(const struct pointwise_pass *pass, int k, int64_t base,
+                             char *row)
+{
+    const strata_tensor *x = pass->in[k];
+    pass->values->load(row, (const char *)x->data + base * (int64_t)dtype_size(x->dtype),
+                       x->dtype, 1, 1);
+    return row;
+}
+
+struct pass_call {
+    const struct pointwise_pass *pass;
+    uint32_t ones; /* mask of inputs of which one value is enough where all are alike */
+};
+
 static void pass_tile(const void *arg, const struct span_axis *outer,
                       const struct span_axis *inner, const int64_t *base, int64_t m,
                       int64_t n)
 {
     _Alignas(64) char memory[POINTWISE_ROWS][POINTWISE_ROW * sizeof(double)];
     _Alignas(64) char buffer[POINTWISE_ROW * sizeof(double)];
-    const struct pointwise_pass *pass = arg;
+    const struct pass_call *call = arg;
+    const struct pointwise_pass *pass = call->pass;
     const struct tile t = {outer, inner, m, n};
+    uint32_t one = 0;
     const void *row[POINTWISE_ROWS];
     const strata_tensor *out = pass->out;
     char *to = (char *)out->data + base[0] * (int64_t)dtype_size(out->dtype);
     const int direct =
         is_run(&t, 0) && inner->step[0] == 1 && pass->values->native >> out->dtype & 1;
     char *result = direct ? to : buffer;
-    for (int k = 0; k < pass->n_in; k++)
-        row[k] = input_row(pass, &t, k, base[k + 1], memory[k]);
+    for (int k = 0; k < pass->n_in; k++) {
+        const int alone = call->ones >> k & 1 && is_one(&t, k + 1);
+        one |= (uint32_t)alone << k;
+        row[k] = alone ? one_value(pass, k, base[k + 1], memory[k])
+                       : input_row(pass, &t, k, base[k + 1], memory[k]);
+    }
     for (int k = pass->n_in; k < POINTWISE_ROWS; k++)
         row[k] = memory[k];
     for (int32_t i = 0; i < pass->n_steps; i++) {
         const struct pointwise_step *s = &pass->step[i];
         char *y = s->to == POINTWISE_RESULT ? result : memory[s->to];
-        pass->values->apply(s->op, &s->k, y, row[s->a], row[s->b], row[s->c], m * n);
+        const int op = s->op | (one >> s->b & 1 ? POINTWISE_ONE : 0);
+        pass->values->apply(op, &s->k, y, row[s->a], row[s->b], row[s->c], m * n);
         if (s->to != POINTWISE_RESULT)
             row[s->to] = y;
     }
@@ -88,12 +116,42 @@ static void pass_tile(const void *arg, const struct span_axis *outer,
         store_rows(pass, &t, to, buffer);
 }
 
+static int takes_one(int op)
+{
+    switch (op) {
+    case POINTWISE_ELEMENTWISE + STRATA_SUM:
+    case POINTWISE_ELEMENTWISE + STRATA_SUB:
+    case POINTWISE_ELEMENTWISE + STRATA_PRODUCT:
+    case POINTWISE_ELEMENTWISE + STRATA_DIV:
+    case POINTWISE_ELEMENTWISE + STRATA_MAX:
+    case POINTWISE_ELEMENTWISE + STRATA_MIN:
+    case POINTWISE_PRELU:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* Inputs that all steps that read them take as one value; the first is every op's a. */
+static uint32_t inputs_as_one(const struct pointwise_pass *pass)
+{
+    uint32_t ones = pass->values->has_one ? (UINT32_C(1) << pass->n_in) - 2 : 0;
+    for (int32_t i = 0; i < pass->n_steps; i++) {
+        const struct pointwise_step *s = &pass->step[i];
+        ones &= ~(UINT32_C(1) << s->a | UINT32_C(1) << s->c | UINT32_C(1) << s->to);
+        if (!takes_one(s->op))
+            ones &= ~(UINT32_C(1) << s->b);
+    }
+    return ones;
+}
+
 void pointwise_pass_run(const struct pointwise_pass *pass)
 {
     const strata_tensor *operand[SPAN_OPERANDS] = {pass->out};
+    const struct pass_call call = {pass, inputs_as_one(pass)};
     for (int32_t k = 0; k < pass->n_in; k++)
         operand[k + 1] = pass->in[k];
-    span_run(operand, pass->n_in + 1, POINTWISE_ROW, pass_tile, pass);
+    span_run(operand, pass->n_in + 1, POINTWISE_ROW, pass_tile, &call);
     walk_clear_pads(pass->out);
 }
 

@@ -114,9 +114,11 @@ static void span_item(const struct span_call *c, int64_t position, int64_t begin
     int64_t from[SPAN_OPERANDS], base[SPAN_OPERANDS];
     memcpy(from, s->base, sizeof from);
     for (int d = s->axes - 3; d >= 0; d--) {
+        const int64_t outside = d > 0 ? position / s->axis[d].n : 0; /* slow, so few */
+        const int64_t at = position - outside * s->axis[d].n;
         for (int k = 0; k < s->operands; k++)
-            from[k] += position % s->axis[d].n * s->axis[d].step[k];
-        position /= s->axis[d].n;
+            from[k] += at * s->axis[d].step[k];
+        position = outside;
     }
     for (int64_t i = begin; i < end; i += part) {
         const int64_t n = end - i < part ? end - i : part;
@@ -140,9 +142,9 @@ static void span_all(const struct span_call *c)
     const int parallel = positions * length * width >= SPAN_PARALLEL;
 #pragma omp parallel for schedule(static) if (parallel)
     for (int64_t item = 0; item < items; item++) {
-        const int64_t begin = item % chunks * grain;
-        span_item(c, item / chunks, begin,
-                  begin + grain < length ? begin + grain : length);
+        const int64_t position = positions == 1 ? 0 : chunks == 1 ? item : item / chunks;
+        const int64_t begin = (item - position * chunks) * grain;
+        span_item(c, position, begin, begin + grain < length ? begin + grain : length);
     }
     (void)parallel; /* unused without OpenMP */
 }
