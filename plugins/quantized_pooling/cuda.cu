@@ -8,6 +8,8 @@
 
 /* A warp has words of four channels, and parts of their windows. */
 enum { WORDS = 8, PARTS = 32 / WORDS };
+/* Elements of a window whose places are found by a float's product. */
+enum { QUICK_INSIDE = 1 << 20 };
 
 /* Of a number below 2^31 as a multiplication, where all of a job's are. */
 struct pooling_divisor {
@@ -31,6 +33,7 @@ struct pooling_window {
     struct average_span s[WINDOW_DIMS];
     int64_t image, o[WINDOW_DIMS];
     int32_t inside, counted;
+    float width, height; /* of 1, where fewer than QUICK_INSIDE are inside */
 };
 
 static __device__ inline int64_t divide(const pooling_job &j, int64_t x,
@@ -54,7 +57,16 @@ static __device__ inline pooling_window window_at(const pooling_job &j, int64_t 
         p.inside *= (int32_t)p.s[d].n;
         p.counted *= (int32_t)p.s[d].counted;
     }
+    p.height = __frcp_rn((float)p.s[1].n);
+    p.width = __frcp_rn((float)p.s[2].n);
     return p;
+}
+
+/* x / by, x below QUICK_INSIDE: roundings are less than an eighth of what x + 1/2 is past
+ * a multiple. */
+static __device__ inline uint32_t quick_quotient(uint32_t x, float inverse)
+{
+    return (uint32_t)__fmul_rn((float)x + 0.5f, inverse);
 }
 
 /* Where element t of those inside lies, from the image's first channel. */
@@ -62,8 +74,10 @@ static __device__ inline int64_t offset_of(const pooling_job &j, const pooling_w
                                            uint32_t t)
 {
     const uint32_t width = (uint32_t)p.s[2].n, height = (uint32_t)p.s[1].n;
-    const uint32_t row = t / width, k = t - row * width;
-    const uint32_t d = row / height, h = row - d * height;
+    const bool quick = p.inside < QUICK_INSIDE;
+    const uint32_t row = quick ? quick_quotient(t, p.width) : t / width;
+    const uint32_t d = quick ? quick_quotient(row, p.height) : row / height;
+    const uint32_t k = t - row * width, h = row - d * height;
     const int64_t *step = j.a.w.dilation;
     return (p.s[0].first + d * step[0]) * j.x.step[0] +
            (p.s[1].first + h * step[1]) * j.x.step[1] +
