@@ -240,7 +240,7 @@ static __device__ inline void bottleneck_open(const bottleneck_block<G> &b, int 
 /* Before a block's threads meet. What the input waits for comes first: neither weights
  * nor their barriers are in its way, and most of them come behind it. */
 template <int G>
-static __device__ inline void bottleneck_begin(const bottleneck_block<G> &b, bool works)
+static __device__ inline void bottleneck_begin(const bottleneck_block<G> &b)
 {
     typedef bottleneck_layout<G> Layout;
     if (threadIdx.x == BOTTLENECK_LOADER) {
@@ -248,14 +248,11 @@ static __device__ inline void bottleneck_begin(const bottleneck_block<G> &b, boo
         prefetch_map(&b.job.addend);
         bottleneck_open(b, BOTTLENECK_INPUT, BOTTLENECK_OUTPUT_FREE);
         wait_for_previous();
-        if (works) {
-            bottleneck_load_input(b);
-            bottleneck_load_addend(b);
-        }
+        bottleneck_load_input(b);
+        bottleneck_load_addend(b);
     } else if (threadIdx.x == BOTTLENECK_WEIGHER) {
         bottleneck_open(b, BOTTLENECK_LOADED, BOTTLENECK_INPUT - 1);
-        if (works)
-            bottleneck_load_weights(b, 0, b.job.ahead);
+        bottleneck_load_weights(b, 0, b.job.ahead);
     } else if (threadIdx.x == 0) {
         bottleneck_open(b, BOTTLENECK_FIRST, BOTTLENECK_BARRIERS - 1);
     }
@@ -274,7 +271,7 @@ static __device__ inline void bottleneck_help(bottleneck_block<G> &b, int32_t fi
     const bool loads = threadIdx.x == BOTTLENECK_LOADER;
     const int32_t units = b.job.units, by = b.job.by;
     uint32_t parity = 0;
-    if (threadIdx.x == BOTTLENECK_WEIGHER && first < units)
+    if (threadIdx.x == BOTTLENECK_WEIGHER)
         bottleneck_load_weights(b, b.job.ahead, BOTTLENECK_PIECES);
     warp_sync();
     for (int32_t unit = first; unit < units; unit += by, parity ^= 1) {
@@ -320,8 +317,8 @@ static __device__ inline void bottleneck_work(bottleneck_block<G> &b, int32_t fi
     }
 }
 
-/* A block may not end while others read its shared memory, which they have when all of it
- * has come to them. */
+/* There are no more clusters than tiles. A block may not end while others read its shared
+ * memory, which they have when all of it has come to them. */
 template <int G>
 static __global__ void __launch_bounds__(bottleneck_layout<G>::Threads, 1)
     bottleneck_kernel(const __grid_constant__ bottleneck_job job)
@@ -332,7 +329,7 @@ static __global__ void __launch_bounds__(bottleneck_layout<G>::Threads, 1)
     const int group = __shfl_sync(0xffffffffu, (int)threadIdx.x / 128, 0);
     launch_next();
     b.go_to(first);
-    bottleneck_begin(b, first < job.units);
+    bottleneck_begin(b);
     if (G > 1)
         cluster_arrive();
     __syncthreads();
