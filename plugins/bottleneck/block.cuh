@@ -13,6 +13,9 @@
  * send what comes of it to who multiplies it. What comes into shared memory from
  * elsewhere is counted by barriers there, in bytes.
  *
+ * The first warpgroup makes the sums of two stages and 64 results of the last; others
+ * have more of these. Two warps of the second ask for all that comes out of memory.
+ *
  * The first results are of the tile and what its windows reach, 64 pixels: rows of
  * `pitch` pixels. Elements of the windows are the same matrix from another pixel on.
  */
@@ -21,12 +24,7 @@
 
 #include "plugins/bottleneck/pieces.cuh"
 
-#ifndef BOTTLENECK_STAMP
-#define BOTTLENECK_STAMP(n)
-#endif
-
 enum {
-    BOTTLENECK_THREADS = 256,
     BOTTLENECK_ROW = 128,    /* bytes: 64 channels of a pixel, or of a result */
     BOTTLENECK_PIECE = 8192, /* bytes of a matrix of weights */
     BOTTLENECK_REDUCE = 4,   /* matrices of each stage */
@@ -53,7 +51,6 @@ struct bottleneck_job {
     int32_t pitch;      /* pixels of a row with what windows reach: 10 or 16 */
     int32_t group;      /* bytes from eight pixels of a tile to the next */
     int32_t box, added; /* bytes of boxes */
-    int32_t sharing;    /* tiles that blocks of a cluster have at once, as a shift */
     int32_t ahead;      /* matrices asked for before the kernel before has ended */
     bool adds;
 };
@@ -62,8 +59,9 @@ struct bottleneck_job {
 template <int G>
 struct bottleneck_layout {
     static const int Blocks = G * G;
-    static const int Parts = 4 / G;            /* of 64 results, in the last stage */
-    static const int Storing = G == 4 ? 4 : 8; /* warps with results of the last stage */
+    static const int Parts =
+        4 / G; /* of 64 results, in the last stage: a warpgroup each */
+    static const int Threads = Parts > 2 ? Parts * 128 : 256;
     static const int Biases = 1024, Weights = 3072;
     static const int Input = Weights + BOTTLENECK_PIECES * BOTTLENECK_PIECE;
     static const int Reduced = Input + 4 * BOTTLENECK_REACH * BOTTLENECK_ROW;
@@ -86,11 +84,14 @@ enum bottleneck_barrier {
     BOTTLENECK_SECOND,
     BOTTLENECK_SECOND_WHOLE,
     BOTTLENECK_CONVOLVED, /* by the first warpgroup, as far as it does */
-    BOTTLENECK_PROJECTED, /* by the second: what was convolved is no longer needed */
+    BOTTLENECK_PROJECTED, /* by others: what was convolved is no longer needed */
     BOTTLENECK_BARRIERS
 };
 
 enum { NAME_FIRST = 1, NAME_STORE };
+
+/* Threads that ask for the input and the addend; for weights. */
+enum { BOTTLENECK_LOADER = 128, BOTTLENECK_WEIGHER = 160 };
 
 #if __CUDA_ARCH__ >= 900
 /* Where a block is, and where its tile. */
@@ -100,19 +101,17 @@ struct bottleneck_block {
     const bottleneck_job &job;
     uint32_t shared;
     float *biases;
-    uint32_t base, rank, i, j; /* base: the first block of the tile; rank: from there */
-    int32_t panels;            /* 64 channels each of the input */
+    uint32_t rank, i, j; /* of a tile's blocks */
+    int32_t panels;      /* 64 channels each of the input */
     int32_t image, top, left;
 
     __device__ inline bottleneck_block(const bottleneck_job &job, uint8_t *memory)
         : job(job)
     {
         const uint32_t lost = (1024 - shared_address(memory) % 1024) % 1024;
-        const uint32_t in_cluster = blockIdx.x & ((Layout::Blocks << job.sharing) - 1);
         shared = shared_address(memory) + lost;
         biases = (float *)(memory + lost + Layout::Biases);
-        rank = in_cluster % Layout::Blocks;
-        base = in_cluster - rank;
+        rank = blockIdx.x % Layout::Blocks;
         i = rank / G;
         j = rank % G;
         panels = max(1, min(4, (job.channels + 63) / 64 - (int32_t)i * 4));
@@ -163,30 +162,18 @@ struct bottleneck_block {
 
 /* ---- loads, by one thread --------------------------------------------------------- */
 
-/* Matrices from `first` on. Blocks of other tiles have the same: each loads a share. */
 template <int G>
 static __device__ inline void bottleneck_load_weights(const bottleneck_block<G> &b,
                                                       int first, int last)
 {
-    typedef bottleneck_layout<G> Layout;
-    const bottleneck_job &job = b.job;
-    const uint32_t bytes = BOTTLENECK_PIECE >> job.sharing;
-    const uint32_t part = b.base / Layout::Blocks * bytes;
-    uint32_t blocks = 0;
-    for (int s = 0; s < 1 << job.sharing; s++)
-        blocks |= 1u << (s * Layout::Blocks + b.rank);
+    const uint8_t *from =
+        b.job.weights + (int64_t)b.rank * BOTTLENECK_PIECES * BOTTLENECK_PIECE;
     for (int p = first; p < last; p++) {
         if (!b.has(p))
             continue;
-        const uint32_t to = b.shared + Layout::Weights + p * BOTTLENECK_PIECE + part;
-        const uint8_t *from =
-            job.weights + ((int64_t)b.rank * BOTTLENECK_PIECES + p) * BOTTLENECK_PIECE +
-            part;
         barrier_expect(b.barrier(p), BOTTLENECK_PIECE);
-        if (job.sharing > 0)
-            copy_piece_to(to, from, bytes, b.barrier(p), (uint16_t)blocks);
-        else
-            copy_piece(to, from, bytes, b.barrier(p));
+        copy_piece(b.shared + bottleneck_layout<G>::Weights + p * BOTTLENECK_PIECE,
+                   from + p * BOTTLENECK_PIECE, BOTTLENECK_PIECE, b.barrier(p));
     }
 }
 
@@ -300,12 +287,24 @@ static __device__ inline void bottleneck_join(float (&own)[N / G][4],
         }
 }
 
-/* Biases and the activation; N eights of pixels, from `eight` on, to a panel, zeros where
- * they are not inside. */
+/* Ones for each of a thread's pixels that are inside: of N eights, from `eight` on. */
+template <int N>
+static __device__ inline void bottleneck_mask(uint32_t (&mask)[N], uint64_t inside,
+                                              int eight)
+{
+    inside >>= eight * 8 + threadIdx.x % 4 * 2;
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+        const uint32_t two = (uint32_t)(inside >> (n * 8));
+        mask[n] = (two & 1 ? 0xffffu : 0) | (two & 2 ? 0xffff0000u : 0);
+    }
+}
+
+/* Biases and the activation; N eights of pixels, from `eight` on, to a panel. */
 template <int N>
 static __device__ inline void bottleneck_keep(uint32_t panel, const float (&sum)[N][4],
                                               const float *bias, const bottleneck_tail &f,
-                                              uint64_t inside, int eight)
+                                              const uint32_t (&mask)[N], int eight)
 {
     const uint32_t warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
     const float low = bias[warp * 16 + lane / 4], high = bias[warp * 16 + lane / 4 + 8];
@@ -317,15 +316,10 @@ static __device__ inline void bottleneck_keep(uint32_t panel, const float (&sum)
         v[4 * n] = sum[n][0] + low, v[4 * n + 1] = sum[n][1] + low;
         v[4 * n + 2] = sum[n][2] + high, v[4 * n + 3] = sum[n][3] + high;
     }
-    bottleneck_activate(v, f);
-    inside >>= eight * 8 + lane % 4 * 2;
+    bottleneck_activate(words, v, f);
 #pragma unroll
-    for (int n = 0; n < N; n++) {
-        const bool one = inside >> (n * 8) & 1, two = inside >> (n * 8) & 2;
-        words[2 * n] = bottleneck_halves(one ? v[4 * n] : 0, two ? v[4 * n + 1] : 0);
-        words[2 * n + 1] =
-            bottleneck_halves(one ? v[4 * n + 2] : 0, two ? v[4 * n + 3] : 0);
-    }
+    for (int n = 0; n < 2 * N; n++)
+        words[n] &= mask[n / 2];
     if constexpr (N == 1)
         store_turned(to, words);
     else
@@ -337,358 +331,20 @@ static __device__ inline void bottleneck_keep(uint32_t panel, const float (&sum)
         }
 }
 
-/* What the warp has just kept, to the other blocks of a team of `Count`. */
-template <int N, int Count>
-static __device__ inline void bottleneck_tell(uint32_t panel, const bottleneck_team &team,
-                                              int eight, uint32_t barrier)
+/* What the warpgroup has kept of a panel, `bytes` from `from` on, to the other blocks of
+ * a team of `Count`: a thread each. */
+template <int Count>
+static __device__ inline void bottleneck_tell(const bottleneck_team &team, uint32_t from,
+                                              uint32_t bytes, uint32_t barrier)
 {
-    const uint32_t warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
-    warp_sync();
-#pragma unroll
-    for (uint32_t c = lane % (N * 16); c < N * 16; c += 32) {
-        const uint32_t at = panel + bottleneck_place(eight * 8 + c / 2, warp * 2 + c % 2);
-        const uint4 v = load_four(at);
-#pragma unroll 4
-        for (uint32_t d = N == 1 ? lane / 16 : 0; d < Count - 1; d += N == 1 ? 2 : 1) {
-            const uint32_t block =
-                team.first + ((team.mine + 1 + d) & (Count - 1)) * team.step;
-            send_four(address_of_rank(at, block), address_of_rank(barrier, block), v);
-        }
+    if (threadIdx.x < Count - 1) {
+        const uint32_t block =
+            team.first + ((team.mine + 1 + threadIdx.x) & (Count - 1)) * team.step;
+        copy_there(address_of_rank(from, block), from, bytes,
+                   address_of_rank(barrier, block));
     }
-}
-
-/* ---- stages ----------------------------------------------------------------------- */
-
-template <int G>
-static __device__ inline void bottleneck_reduce(const bottleneck_block<G> &b,
-                                                uint64_t inside, uint32_t parity)
-{
-    typedef bottleneck_layout<G> Layout;
-    const uint32_t panel = b.shared + Layout::Reduced;
-    float sum[8][4];
-    hold(sum);
-#pragma unroll
-    for (int p = 0; p < BOTTLENECK_REDUCE; p++) {
-        if (!b.has(p))
-            continue;
-        barrier_wait(b.barrier(BOTTLENECK_LOADED + p), 0);
-        barrier_wait(b.barrier(BOTTLENECK_INPUT + p), parity);
-        bottleneck_multiply<64>(
-            sum, b.shared + Layout::Weights + p * BOTTLENECK_PIECE,
-            b.shared + Layout::Input + p * BOTTLENECK_REACH * BOTTLENECK_ROW, 1024, p);
-    }
-    multiply_wait<0>();
-    hold(sum);
-    BOTTLENECK_STAMP(3);
-    if (threadIdx.x % 32 == 0)
-        barrier_arrive(b.barrier(BOTTLENECK_INPUT_FREE));
-    if constexpr (G == 1) {
-        bottleneck_keep(panel, sum, b.biases, b.job.reduced, inside, 0);
-    } else {
-        const bottleneck_team team = {b.base + b.j, G, b.i};
-        const uint32_t whole = b.barrier(BOTTLENECK_FIRST_WHOLE);
-        float own[8 / G][4];
-        bottleneck_join<G>(own, sum, team, b.shared + Layout::First,
-                           b.barrier(BOTTLENECK_FIRST), parity);
-        BOTTLENECK_STAMP(4);
-        bottleneck_keep(panel, own, b.biases, b.job.reduced, inside, (int)b.i * (8 / G));
-        bottleneck_tell<8 / G, G>(panel, team, (int)b.i * (8 / G), whole);
-        if (threadIdx.x == 0)
-            barrier_expect(whole, 8192 / G * (G - 1));
-        barrier_wait(whole, parity);
-    }
-    publish_shared();
-    named_sync(NAME_FIRST, 128);
-    BOTTLENECK_STAMP(5);
-}
-
-template <int G>
-static __device__ inline void bottleneck_convolve(const bottleneck_block<G> &b,
-                                                  uint32_t parity)
-{
-    typedef bottleneck_layout<G> Layout;
-    const uint32_t panel = b.shared + Layout::Convolved + b.i * BOTTLENECK_PANEL;
-    float sum[4][4];
-    hold(sum);
-#pragma unroll
-    for (int e = 0; e < BOTTLENECK_WINDOWS; e++) {
-        const int p = BOTTLENECK_REDUCE + e;
-        barrier_wait(b.barrier(BOTTLENECK_LOADED + p), 0);
-        bottleneck_multiply<32>(sum, b.shared + Layout::Weights + p * BOTTLENECK_PIECE,
-                                b.shared + Layout::Reduced +
-                                    (e / 3 * b.job.pitch + e % 3) * BOTTLENECK_ROW,
-                                b.job.group, e);
-    }
-    multiply_wait<0>();
-    hold(sum);
-    BOTTLENECK_STAMP(6);
-    if constexpr (G == 1) {
-        bottleneck_keep(panel, sum, b.biases + 64, b.job.convolved, ~UINT64_C(0), 0);
-    } else {
-        const bottleneck_team team = {b.base + b.i * G, 1, b.j},
-                              all = {b.base, 1, b.rank};
-        float own[4 / G][4];
-        bottleneck_join<G>(own, sum, team, b.shared + Layout::Second,
-                           b.barrier(BOTTLENECK_SECOND), parity);
-        BOTTLENECK_STAMP(7);
-        bottleneck_keep(panel, own, b.biases + 64, b.job.convolved, ~UINT64_C(0),
-                        (int)b.j * (4 / G));
-        bottleneck_tell<4 / G, G * G>(panel, all, (int)b.j * (4 / G),
-                                      b.barrier(BOTTLENECK_SECOND_WHOLE));
-        if (threadIdx.x == 0)
-            barrier_expect(b.barrier(BOTTLENECK_SECOND_WHOLE),
-                           BOTTLENECK_PANEL / G * (G * G - 1));
-    }
-}
-
-/* Until all of what was convolved is here, for all that multiply it. */
-template <int G>
-static __device__ inline void bottleneck_meet(const bottleneck_block<G> &b, int group,
-                                              uint32_t parity)
-{
-    const uint32_t mine = b.barrier(BOTTLENECK_CONVOLVED);
-    if (G > 1)
-        barrier_wait(b.barrier(BOTTLENECK_SECOND_WHOLE), parity);
-    publish_shared();
-    warp_sync();
-    if (group == 0 && threadIdx.x % 32 == 0)
-        barrier_arrive(mine);
-    barrier_wait(mine, parity);
-}
-
-/* Biases, addend and activation of 64 results; halves to where the addend was. */
-template <int G>
-static __device__ inline void bottleneck_finish(const bottleneck_block<G> &b,
-                                                const float (&sum)[4][4], int part)
-{
-    typedef bottleneck_layout<G> Layout;
-    const uint32_t warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
-    const float *bias = b.biases + 128 + part * 64 + warp * 16 + lane / 4;
-    const float low = bias[0], high = bias[8];
-    const uint32_t at =
-        b.shared + Layout::Output + part * BOTTLENECK_PANEL + bottleneck_turned(0);
-#pragma unroll
-    for (int n = 0; n < 4; n += 2) {
-        uint32_t words[4] = {};
-        float v[8];
-        if (b.job.adds)
-            load_turned(words, at + n * 8 * BOTTLENECK_ROW);
-#pragma unroll
-        for (int k = 0; k < 4; k++) {
-            const float2 add = bottleneck_floats(words[k]);
-            const float *two = &sum[n + k / 2][k % 2 * 2], shift = k % 2 ? high : low;
-            v[2 * k] = two[0] + shift + add.x;
-            v[2 * k + 1] = two[1] + shift + add.y;
-        }
-        bottleneck_activate(v, b.job.projected);
-#pragma unroll
-        for (int k = 0; k < 4; k++)
-            words[k] = bottleneck_halves(v[2 * k], v[2 * k + 1]);
-        store_turned(at + n * 8 * BOTTLENECK_ROW, words);
-    }
-}
-
-/* 64 results of the tile to y, by a warpgroup. */
-template <int G>
-static __device__ inline void bottleneck_store(const bottleneck_block<G> &b, int part)
-{
-    typedef bottleneck_layout<G> Layout;
-    const bottleneck_job &job = b.job;
-    const uint32_t thread = threadIdx.x % 128, chunk = thread % 8;
-    const int32_t channel = ((int32_t)b.rank * Layout::Parts + part) * 64 + chunk * 8;
-#pragma unroll
-    for (uint32_t pixel = thread / 8; pixel < BOTTLENECK_PIXELS; pixel += 16) {
-        const int32_t row = (int32_t)(pixel >> job.shift);
-        const int32_t column = (int32_t)pixel - (row << job.shift);
-        const int32_t h = b.top + row, w = b.left + column;
-        const uint4 v = load_four(b.shared + Layout::Output + part * BOTTLENECK_PANEL +
-                                  bottleneck_place(pixel, chunk));
-        if (column < job.tile_w && h < job.height && w < job.width &&
-            channel < job.results)
-            *(uint4 *)(job.y +
-                       (((int64_t)b.image * job.height + h) * job.width + w) *
-                           job.results +
-                       channel) = v;
-    }
-}
-
-/* Before the first warpgroup has others write what was convolved of the next tile. */
-template <int G>
-static __device__ inline void bottleneck_release(const bottleneck_block<G> &b, int group,
-                                                 uint32_t parity)
-{
-    if (group == 0)
-        barrier_wait(b.barrier(BOTTLENECK_PROJECTED), parity);
-    else if (threadIdx.x % 32 == 0)
-        barrier_arrive(b.barrier(BOTTLENECK_PROJECTED));
-}
-
-/* The last stage: 64 results of a warpgroup at a time, all convolved channels. */
-template <int G>
-static __device__ inline void bottleneck_project(const bottleneck_block<G> &b, int group,
-                                                 uint32_t parity, bool more)
-{
-    typedef bottleneck_layout<G> Layout;
-    enum { EACH = G == 1 ? 2 : 1 };
-    float sum[EACH][4][4];
-#pragma unroll
-    for (int m = 0; m < EACH; m++)
-        hold(sum[m]);
-#pragma unroll
-    for (int m = 0; m < EACH; m++)
-#pragma unroll
-        for (int k = 0; k < G; k++) {
-            const int p =
-                BOTTLENECK_REDUCE + BOTTLENECK_WINDOWS + (group * EACH + m) * G + k;
-            barrier_wait(b.barrier(BOTTLENECK_LOADED + p), 0);
-            bottleneck_multiply<32>(
-                sum[m], b.shared + Layout::Weights + p * BOTTLENECK_PIECE,
-                b.shared + Layout::Convolved + k * BOTTLENECK_PANEL, 1024, k);
-        }
-    if (b.job.adds)
-        barrier_wait(b.barrier(BOTTLENECK_ADDEND), parity);
-    multiply_wait<0>();
-#pragma unroll
-    for (int m = 0; m < EACH; m++)
-        hold(sum[m]);
-    if (group == 0)
-        BOTTLENECK_STAMP(9);
-    if (more && G < 4)
-        bottleneck_release(b, group, parity);
-#pragma unroll
-    for (int m = 0; m < EACH; m++)
-        bottleneck_finish(b, sum[m], group * EACH + m);
-    named_sync(NAME_STORE + group, 128);
-#pragma unroll
-    for (int m = 0; m < EACH; m++)
-        bottleneck_store(b, group * EACH + m);
-    if (group == 0)
-        BOTTLENECK_STAMP(10);
-    if (!more)
-        return; /* a fence would wait for what was stored */
-    publish_shared();
-    warp_sync();
-    if (threadIdx.x % 32 == 0)
-        barrier_arrive(b.barrier(BOTTLENECK_OUTPUT_FREE));
-}
-
-/* ---- all of it -------------------------------------------------------------------- */
-
-/* The thread that asks for all that comes out of memory. Where a block has its weights
- * alone, it need not wait for others. */
-template <int G>
-static __device__ inline void bottleneck_begin(const bottleneck_block<G> &b)
-{
-    typedef bottleneck_layout<G> Layout;
-    for (int i = 0; i < BOTTLENECK_BARRIERS; i++)
-        barrier_init(b.barrier(i), i == BOTTLENECK_INPUT_FREE || i >= BOTTLENECK_CONVOLVED
-                                       ? 4
-                                   : i == BOTTLENECK_OUTPUT_FREE ? Layout::Storing
-                                                                 : 1);
-    barrier_publish();
-    if (b.job.sharing == 0)
-        bottleneck_load_weights(b, 0, b.job.ahead);
-    prefetch_map(&b.job.x);
-    prefetch_map(&b.job.addend);
-}
-
-/* What it asks for first. */
-template <int G>
-static __device__ inline void bottleneck_load(const bottleneck_block<G> &b, bool works)
-{
-    if (b.job.sharing > 0)
-        bottleneck_load_weights(b, 0, b.job.ahead);
-    wait_for_previous();
-    BOTTLENECK_STAMP(2);
-    if (works) {
-        bottleneck_load_input(b);
-        bottleneck_load_addend(b);
-    }
-    bottleneck_load_weights(b, b.job.ahead, BOTTLENECK_PIECES);
-    for (int p = 0; p < BOTTLENECK_PIECES && !works; p++)
-        if (b.has(p))
-            barrier_wait(b.barrier(p), 0); /* it may not end while others write there */
-}
-
-/* The second warpgroup: what is asked for, and a part of the last stage. */
-template <int G>
-static __device__ inline void bottleneck_help(bottleneck_block<G> &b, int32_t first)
-{
-    const bool loads = threadIdx.x == 128;
-    const int32_t units = b.job.units, by = b.job.by;
-    uint32_t parity = 0;
-    b.go_to(first < units ? first : 0);
-    if (loads)
-        bottleneck_load(b, first < units);
-    warp_sync();
-    for (int32_t unit = first; unit < units; unit += by, parity ^= 1) {
-        const bool more = unit + by < units;
-        bottleneck_block<G> next = b;
-        if (more)
-            next.go_to(unit + by);
-        if (loads && more) {
-            barrier_wait(b.barrier(BOTTLENECK_INPUT_FREE), parity);
-            bottleneck_load_input(next);
-        }
-        warp_sync();
-        if constexpr (G < 4) {
-            bottleneck_meet(b, 1, parity);
-            bottleneck_project(b, 1, parity, more);
-        }
-        if (loads && more) {
-            barrier_wait(b.barrier(BOTTLENECK_OUTPUT_FREE), parity);
-            bottleneck_load_addend(next);
-        }
-        warp_sync();
-        if (more)
-            b.go_to(unit + by);
-    }
-}
-
-template <int G>
-static __device__ inline void bottleneck_work(bottleneck_block<G> &b, int32_t first)
-{
-    uint32_t parity = 0;
-    for (int c = (int)threadIdx.x; c < 128 + bottleneck_layout<G>::Parts * 64; c += 128)
-        b.biases[c] = b.job.bias[b.bias(c)];
-    named_sync(NAME_FIRST, 128);
-    for (int32_t unit = first; unit < b.job.units; unit += b.job.by, parity ^= 1) {
-        b.go_to(unit);
-        bottleneck_reduce(b, b.inside(), parity);
-        bottleneck_convolve(b, parity);
-        bottleneck_meet(b, 0, parity);
-        BOTTLENECK_STAMP(8);
-        bottleneck_project(b, 0, parity, unit + b.job.by < b.job.units);
-    }
-}
-
-template <int G>
-static __global__ void __launch_bounds__(BOTTLENECK_THREADS, 1)
-    bottleneck_kernel(const __grid_constant__ bottleneck_job job)
-{
-    extern __shared__ uint8_t bottleneck_shared[];
-    bottleneck_block<G> b(job, bottleneck_shared);
-    const int32_t first = (int32_t)blockIdx.x / (G * G);
-    BOTTLENECK_STAMP(0);
-    if (threadIdx.x == 128)
-        bottleneck_begin(b);
-    warp_sync();
-    if ((G * G) << job.sharing > 1)
-        cluster_arrive();
-    __syncthreads();
-    launch_next();
-    if ((G * G) << job.sharing > 1)
-        cluster_wait();
-    BOTTLENECK_STAMP(1);
-    if (__shfl_sync(0xffffffffu, threadIdx.x / 128, 0) == 0)
-        bottleneck_work(b, first);
-    else
-        bottleneck_help(b, first);
-}
-#else
-template <int G>
-static __global__ void bottleneck_kernel(const __grid_constant__ bottleneck_job)
-{
+    if (threadIdx.x == 0)
+        barrier_expect(barrier, (Count - 1) * bytes);
 }
 #endif
 

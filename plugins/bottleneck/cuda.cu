@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bottleneck on Hopper's tensor cores, in one launch: fp16:nhwc8, windows of 3x3. Tactics
- * are how many blocks a cluster has: those that a tile needs, or of several tiles, which
- * then load their weights together.
+ * Bottleneck on Hopper's tensor cores, in one launch: fp16:nhwc8, windows of 3x3.
  */
 #include "plugins/bottleneck/shape.h"
 #include "plugins/bottleneck/share.cuh"
@@ -11,7 +9,9 @@
 #include "plugins/common/copy_ahead.cuh"
 
 #define MOST_SIDE INT16_MAX /* pixels */
-#define AHEAD 6 /* matrices of weights: as many as arrive before the input may */
+#define AHEAD                                                                            \
+    4 /* matrices of weights asked for before the input: those of its product            \
+       */
 
 struct bottleneck_state {
     bottleneck_job job;
@@ -84,12 +84,10 @@ static const char *refuse_window(const window &w)
                                                       : NULL;
 }
 
-static bottleneck_sizes sizes_of(const strata_node *n, const bottleneck_shape &s,
-                                 int cluster)
+static bottleneck_sizes sizes_of(const bottleneck_shape &s)
 {
-    return {
-        n->in[0].dims[0],   (int32_t)s.channels, (int32_t)s.reduced, (int32_t)s.convolved,
-        (int32_t)s.results, (int32_t)s.w.in[1],  (int32_t)s.w.in[2], cluster};
+    return {(int32_t)s.channels, (int32_t)s.reduced, (int32_t)s.convolved,
+            (int32_t)s.results,  (int32_t)s.w.in[1], (int32_t)s.w.in[2]};
 }
 
 /* Sizes that fit into an int. */
@@ -100,10 +98,9 @@ static const char *refuse_channels(const bottleneck_shape &s)
                : NULL;
 }
 
-static int bottleneck_accept(const strata_node *n, int cluster)
+static int bottleneck_accept(const strata_node *n)
 {
     bottleneck_shape s = {};
-    bottleneck_job job = {};
     const int status = bottleneck_resolve(n, &s);
     if (status != STRATA_OK)
         return status;
@@ -118,12 +115,7 @@ static int bottleneck_accept(const strata_node *n, int cluster)
         why = refuse_tails(n, s);
     if (!why && (n->in[0].size > INT32_MAX || n->out[0].size > INT32_MAX))
         why = "it is for tensors of less than 2^31 bytes";
-    if (why)
-        return refuse(n, why);
-    const int root = bottleneck_plan(&job, sizes_of(n, s, cluster));
-    return root && (root * root) << job.sharing == cluster
-               ? STRATA_OK
-               : refuse(n, "a cluster has other sizes for so many channels and tiles");
+    return why ? refuse(n, why) : STRATA_OK;
 }
 
 /* ---- setting up ------------------------------------------------------------------ */
@@ -170,9 +162,9 @@ static int pack_weights(const strata_node *n, const bottleneck_shape &s,
 /* As many as the device can have at once. */
 static int count_clusters(const strata_node *n, bottleneck_state *s)
 {
-    const bottleneck_launch l = bottleneck_launch_of(s->root);
+    const bottleneck_launch &l = bottleneck_launch_of(s->root);
     cudaLaunchAttribute attributes[2] = {};
-    cudaLaunchConfig_t config = bottleneck_config(attributes, s->root, s->job.sharing, 1);
+    cudaLaunchConfig_t config = bottleneck_config(attributes, s->root, 1);
     config.numAttrs = 2; /* it is asked of clusters of one, too */
     cudaError_t e = shared_allow(l.kernel, (size_t)l.shared);
     if (e == cudaSuccess)
@@ -189,10 +181,10 @@ static int count_clusters(const strata_node *n, bottleneck_state *s)
                ? STRATA_OK
                : STRATA_FAIL(n, STRATA_EUNSUPPORTED,
                              "the device has no room for a cluster of %d blocks",
-                             (s->root * s->root) << s->job.sharing);
+                             s->root * s->root);
 }
 
-static int bottleneck_setup(const strata_node *n, void *state, int cluster)
+static int bottleneck_setup(const strata_node *n, void *state)
 {
     const strata_bottleneck *p = (const strata_bottleneck *)n->params;
     bottleneck_state *to = (bottleneck_state *)state;
@@ -200,7 +192,7 @@ static int bottleneck_setup(const strata_node *n, void *state, int cluster)
     int status = bottleneck_resolve(n, &s);
     if (status != STRATA_OK)
         return status;
-    to->root = bottleneck_plan(&to->job, sizes_of(n, s, cluster));
+    to->root = bottleneck_plan(&to->job, sizes_of(s));
     to->job.ahead = AHEAD;
     tail_of(&to->job.reduced, p, STRATA_BOTTLENECK_REDUCED);
     tail_of(&to->job.convolved, p, STRATA_BOTTLENECK_CONVOLVED);
@@ -227,8 +219,7 @@ static int bottleneck_run(const strata_run *r)
     bottleneck_job job = s->job;
     cudaLaunchAttribute attributes[2] = {};
     const int32_t clusters = bottleneck_clusters(&job, r->in[0].dims[0], s->clusters);
-    cudaLaunchConfig_t config =
-        bottleneck_config(attributes, s->root, job.sharing, clusters);
+    cudaLaunchConfig_t config = bottleneck_config(attributes, s->root, clusters);
     config.stream = layer_stream(r);
     job.weights = (const uint8_t *)s->packed;
     job.bias = (const float *)(job.weights + bottleneck_matrices(s->root));
@@ -247,37 +238,22 @@ static int bottleneck_run(const strata_run *r)
                                           cudaGetErrorString(e), cudaGetErrorName(e));
 }
 
-/* ---- the impls ------------------------------------------------------------------- */
-
-#define TACTIC(cluster)                                                                  \
-    static int accept_##cluster(const strata_node *n)                                    \
-    {                                                                                    \
-        return bottleneck_accept(n, cluster);                                            \
-    }                                                                                    \
-    static int setup_##cluster(const strata_node *n, void *state)                        \
-    {                                                                                    \
-        return bottleneck_setup(n, state, cluster);                                      \
-    }
-TACTIC(1)
-TACTIC(4)
-TACTIC(8)
-TACTIC(16)
+/* ---- the impl -------------------------------------------------------------------- */
 
 static const strata_row rows[] = {{{STRATA_F16_NHWC8}, {STRATA_SAME}}};
 
-#define IMPL(id_, cluster)                                                               \
-    {                                                                                    \
-        .id = id_, .device = STRATA_CUDA, .flags = STRATA_WEIGHT_PACKED,                 \
-        .name = "cluster_" #cluster, .rows = STRATA_ARRAY(rows), .efficiency = 0.2,      \
-        .state_size = sizeof(bottleneck_state), .accept = accept_##cluster,              \
-        .setup = setup_##cluster, .run = bottleneck_run, .bandwidth = 0.4                \
-    }
-
 static const strata_impl impls[] = {
-    IMPL(1, 1),
-    IMPL(2, 4),
-    IMPL(3, 8),
-    IMPL(4, 16),
+    {.id = 1,
+     .device = STRATA_CUDA,
+     .flags = STRATA_WEIGHT_PACKED,
+     .name = "cluster",
+     .rows = STRATA_ARRAY(rows),
+     .efficiency = 0.2,
+     .state_size = sizeof(bottleneck_state),
+     .accept = bottleneck_accept,
+     .setup = bottleneck_setup,
+     .run = bottleneck_run,
+     .bandwidth = 0.4},
 };
 
 static const strata_extends bottleneck = {

@@ -8,7 +8,7 @@ LAYER_CASES += tests/plugins/bottleneck.c
 
 CUDA_PLUGIN_KERNELS += plugins/bottleneck/cuda.cu
 EXTRA_DIST += plugins/bottleneck/block.cuh plugins/bottleneck/pieces.cuh \
-	plugins/bottleneck/share.cuh
+	plugins/bottleneck/share.cuh plugins/bottleneck/stages.cuh
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/bottleneck-cuda.la
 plugins_bottleneck_cuda_la_SOURCES =

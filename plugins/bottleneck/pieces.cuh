@@ -10,23 +10,24 @@
 #include "kernels/overlap.cuh"
 #include "plugins/common/product/wgmma.cuh"
 
-/* A piece of memory to the same place of every block of the cluster whose bit is set,
- * where the same barrier counts it. */
-static __device__ inline void copy_piece_to(uint32_t to, const void *from, uint32_t bytes,
-                                            uint32_t barrier, uint16_t blocks)
-{
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes."
-                 "multicast::cluster [%0], [%1], %2, [%3], %4;\n" ::"r"(to),
-                 "l"(from), "r"(bytes), "r"(barrier), "h"(blocks)
-                 : "memory");
-}
-
+/* A piece of memory into shared memory. */
 static __device__ inline void copy_piece(uint32_t to, const void *from, uint32_t bytes,
                                          uint32_t barrier)
 {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
                  "[%0], [%1], %2, [%3];\n" ::"r"(to),
                  "l"(from), "r"(bytes), "r"(barrier)
+                 : "memory");
+}
+
+/* A piece of this block's shared memory to a block of the cluster, whose barrier expects
+ * it; it is read at any time until then. */
+static __device__ inline void copy_there(uint32_t to, uint32_t from, uint32_t bytes,
+                                         uint32_t barrier)
+{
+    asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes "
+                 "[%0], [%1], %2, [%3];\n" ::"r"(to),
+                 "r"(from), "r"(bytes), "r"(barrier)
                  : "memory");
 }
 
@@ -93,38 +94,47 @@ struct bottleneck_tail {
     float low, high;
 };
 
-static __device__ inline float bottleneck_bounded(float x, const bottleneck_tail &f)
-{
-    asm("max.NaN.f32 %0, %0, %1; min.NaN.f32 %0, %0, %2;"
-        : "+f"(x)
-        : "f"(f.low), "f"(f.high));
-    return x;
-}
-
-template <int N>
-static __device__ inline void bottleneck_activate(float (&v)[N], const bottleneck_tail &f)
-{
-    if (f.kind == BOTTLENECK_BOUNDS) {
-#pragma unroll
-        for (int i = 0; i < N; i++)
-            v[i] = bottleneck_bounded(v[i], f);
-    } else if (f.kind == BOTTLENECK_SILU) {
-#pragma unroll
-        for (int i = 0; i < N; i++)
-            v[i] *= sigmoid(v[i]);
-    } else {
-#pragma unroll
-        for (int i = 0; i < N; i++)
-            v[i] *= clamp(fmaf(v[i], 1 / 6.0f, 0.5f), 0, 1);
-    }
-}
-
 static __device__ inline uint32_t bottleneck_halves(float a, float b)
 {
     const __half2 two = __floats2half2_rn(a, b);
     uint32_t word;
     memcpy(&word, &two, sizeof word);
     return word;
+}
+
+/* Rounding keeps order, so that halves may be bounded, two at once. */
+static __device__ inline uint32_t bottleneck_bounded(uint32_t word,
+                                                     const bottleneck_tail &f)
+{
+    __half2 two;
+    memcpy(&two, &word, sizeof two);
+    two =
+        __hmin2_nan(__hmax2_nan(two, __float2half2_rn(f.low)), __float2half2_rn(f.high));
+    memcpy(&word, &two, sizeof word);
+    return word;
+}
+
+static __device__ inline float bottleneck_curve(float x, const bottleneck_tail &f)
+{
+    return x * (f.kind == BOTTLENECK_SILU ? sigmoid(x)
+                                          : clamp(fmaf(x, 1 / 6.0f, 0.5f), 0, 1));
+}
+
+/* The activation, and two to a word. */
+template <int N>
+static __device__ inline void bottleneck_activate(uint32_t (&words)[N],
+                                                  const float (&v)[2 * N],
+                                                  const bottleneck_tail &f)
+{
+    if (f.kind == BOTTLENECK_BOUNDS)
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            words[i] = bottleneck_bounded(bottleneck_halves(v[2 * i], v[2 * i + 1]), f);
+    else
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            words[i] = bottleneck_halves(bottleneck_curve(v[2 * i], f),
+                                         bottleneck_curve(v[2 * i + 1], f));
 }
 
 static __device__ inline float2 bottleneck_floats(uint32_t word)

@@ -6,16 +6,12 @@
 #ifndef PLUGINS_BOTTLENECK_SHARE_CUH
 #define PLUGINS_BOTTLENECK_SHARE_CUH
 
-#include "plugins/bottleneck/block.cuh"
+#include "plugins/bottleneck/stages.cuh"
 #include "plugins/common/product/tensor_map.cuh"
 
-enum { BOTTLENECK_CLUSTER = 16 }; /* blocks at most */
-
 struct bottleneck_sizes {
-    int64_t images;
     int32_t channels, reduced, convolved, results; /* without pads */
     int32_t height, width;
-    int32_t cluster; /* blocks of one, at most */
 };
 
 /* Blocks of a tile, as a root; 0: there are too many channels. */
@@ -46,34 +42,25 @@ static inline void bottleneck_choose_tile(bottleneck_job *j, const bottleneck_si
     j->tiles = divisor_of(four ? high : wide);
 }
 
-/* Of a launch with `blocks` of a tile, where the device has room for so many clusters. */
+/* Of a launch, where the device has room for so many clusters; a tile each. */
 static inline int32_t bottleneck_clusters(bottleneck_job *j, int64_t images,
                                           int32_t clusters)
 {
-    const int64_t units = images * j->tiles.d, each = 1 << j->sharing;
-    const int64_t wanted = (units + each - 1) / each;
-    const int32_t taken = (int32_t)(wanted < clusters ? wanted : clusters);
+    const int64_t units = images * j->tiles.d;
     j->units = (int32_t)units;
-    j->by = taken << j->sharing;
-    return taken;
+    j->by = units < clusters ? (int32_t)units : clusters;
+    return j->by;
 }
 
 /* The root, or 0. */
 static inline int bottleneck_plan(bottleneck_job *j, const bottleneck_sizes &s)
 {
-    const int root = bottleneck_root(s), blocks = root * root;
-    if (root == 0 || blocks > s.cluster)
-        return 0;
     bottleneck_choose_tile(j, s);
     j->height = s.height;
     j->width = s.width;
     j->channels = (s.channels + 7) / 8 * 8;
     j->results = (s.results + 7) / 8 * 8;
-    const int64_t units = s.images * j->tiles.d;
-    j->sharing = 0;
-    while (blocks << (j->sharing + 1) <= s.cluster && units > 1 << j->sharing)
-        j->sharing++;
-    return root;
+    return bottleneck_root(s);
 }
 
 /* ---- weights --------------------------------------------------------------------- */
@@ -165,24 +152,28 @@ static inline bool bottleneck_map(CUtensorMap *map, const void *data, int64_t im
 
 struct bottleneck_launch {
     const void *kernel;
-    int32_t shared;
+    int32_t threads, shared;
 };
 
-static inline bottleneck_launch bottleneck_launch_of(int root)
+template <int G>
+static const bottleneck_launch bottleneck_launch_with = {
+    .kernel = (const void *)bottleneck_kernel<G>,
+    .threads = bottleneck_layout<G>::Threads,
+    .shared = bottleneck_layout<G>::Shared,
+};
+
+static inline const bottleneck_launch &bottleneck_launch_of(int root)
 {
-    return root == 1   ? bottleneck_launch{(const void *)bottleneck_kernel<1>,
-                                         bottleneck_layout<1>::Shared}
-           : root == 2 ? bottleneck_launch{(const void *)bottleneck_kernel<2>,
-                                           bottleneck_layout<2>::Shared}
-                       : bottleneck_launch{(const void *)bottleneck_kernel<4>,
-                                           bottleneck_layout<4>::Shared};
+    return root == 1   ? bottleneck_launch_with<1>
+           : root == 2 ? bottleneck_launch_with<2>
+                       : bottleneck_launch_with<4>;
 }
 
 static inline cudaLaunchConfig_t bottleneck_config(cudaLaunchAttribute (&attributes)[2],
-                                                   int root, int sharing,
-                                                   int32_t clusters)
+                                                   int root, int32_t clusters)
 {
-    const unsigned cluster = (unsigned)(root * root) << sharing;
+    const bottleneck_launch &l = bottleneck_launch_of(root);
+    const unsigned cluster = (unsigned)(root * root);
     cudaLaunchConfig_t config = {};
     attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attributes[0].val.programmaticStreamSerializationAllowed = 1;
@@ -190,8 +181,8 @@ static inline cudaLaunchConfig_t bottleneck_config(cudaLaunchAttribute (&attribu
     attributes[1].val.clusterDim.x = cluster;
     attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;
     config.gridDim = dim3((unsigned)clusters * cluster);
-    config.blockDim = dim3(BOTTLENECK_THREADS);
-    config.dynamicSmemBytes = (size_t)bottleneck_launch_of(root).shared;
+    config.blockDim = dim3((unsigned)l.threads);
+    config.dynamicSmemBytes = (size_t)l.shared;
     config.attrs = attributes;
     config.numAttrs = cluster > 1 ? 2 : 1;
     return config;
