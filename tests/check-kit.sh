@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # TAP: a plugin author's way with nothing but an installed package, out of this tree: the
 # commands of README.md and docs/ do what they are said to, what new-layer writes builds,
-# runs and passes the checker, and so do examples/plugins.
+# runs and passes the checker, and so do examples/plugins. Of the built-in layers a quarter
+# is extended, of each the frame is the same text: STRATA_TEST_LONG: all of them.
 #   tests/check-kit.sh --update    after a change: write docs/first-plugin.md anew
 . "${srcdir:-.}/tests/installed.sh"
 
@@ -150,7 +151,8 @@ if strata check --help >/dev/null 2>&1; then
     done) >"$log" 2>&1
     result $? 'they pass the checker too'
 fi
-layers=$(strata list -o csv | sed -n 's/^core::\([A-Za-z]*\)@.*/\1/p' | sort -u)
+layers=$(strata list -o csv | sed -n 's/^core::\([A-Za-z]*\)@.*/\1/p' | sort -u |
+    awk -v every="${STRATA_TEST_LONG:+1}" 'every || NR % 4 == 1 || $0 == "Convolution"')
 (
     [ -n "$layers" ] || exit 1
     for layer in $layers; do
@@ -158,7 +160,7 @@ layers=$(strata list -o csv | sed -n 's/^core::\([A-Za-z]*\)@.*/\1/p' | sort -u)
             $MAKE -C "e$layer" CC="$CC" CFLAGS="$strict" && $MAKE -C "e$layer" run || exit 1
     done
 ) >"$log" 2>&1
-result $? 'every built-in layer can be extended: the frame builds, and its network runs'
+result $? 'built-in layers can be extended: the frame builds, and its network runs'
 (
     [ -n "$layers" ] || exit 1
     for layer in $layers; do

@@ -250,7 +250,7 @@ static int measure(struct costing *c, const struct slot **wanted, size_t n, bool
         goto done;
     for (size_t i = 0; i < n; i++) {
         queries[i] = &wanted[i]->query;
-        best[i] = best_of(c, wanted[i]);
+        best[i] = again ? 0 : best_of(c, wanted[i]); /* in full what the plan uses */
     }
     status = c->source->measure(c->source, c->planner, queries, best, n, costs, err);
     for (size_t i = 0; i < n; i++)

@@ -8,7 +8,8 @@
  *
  * and on devices with a cache, cache=cold or cache=warm: how a run finds it.
  *
- * A tensor is FORMAT[DIMS]; equal neighbours are written once, as COUNT*TENSOR.
+ * A tensor is FORMAT[DIMS]; equal neighbours are written once, as COUNT*TENSOR. Of
+ * formats in which it lies in memory alike the first of the table stands for all.
  */
 #include "planner/cost/cost.h"
 
@@ -135,10 +136,32 @@ static void add_dims(struct text *t, const int64_t *dims, int rank)
         text_add(t, d ? "x%lld" : "%lld", (long long)dims[d]);
 }
 
+/* The first format of the table in which such a tensor has the same memory. What is timed
+ * does not tell them apart. */
+static uint64_t first_alike(uint64_t format, const int64_t *dims, int rank)
+{
+    const int last = __builtin_ctzll(format);
+    strata_desc own, other;
+    if (format_desc(&own, *format_at(last), dims, rank, NULL) != STRATA_OK)
+        return format;
+    for (int f = 0; f < last; f++)
+        if (format_at(f)->dtype == own.dtype &&
+            format_desc(&other, *format_at(f), dims, rank, NULL) == STRATA_OK &&
+            strata_desc_equal(&own, &other))
+            return UINT64_C(1) << f;
+    return format;
+}
+
+static uint64_t format_of_memory(const strata_tensor *t)
+{
+    return t->format ? first_alike(t->format, t->dims, t->rank) : 0;
+}
+
 static bool same_tensor(const strata_tensor *a, const strata_tensor *b)
 {
-    return a->rank == b->rank && a->dtype == b->dtype && a->format == b->format &&
-           memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
+    return a->rank == b->rank && a->dtype == b->dtype &&
+           memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0 &&
+           format_of_memory(a) == format_of_memory(b);
 }
 
 static void add_tensors(struct text *t, const char *side, const strata_tensor *tensors,
@@ -153,7 +176,7 @@ static void add_tensors(struct text *t, const char *side, const strata_tensor *t
         if (count > 1)
             text_add(t, "%d*", count);
         text_add(t, "%s[",
-                 s->format ? format_mask_name(s->format, s->rank)
+                 s->format ? format_mask_name(format_of_memory(s), s->rank)
                            : strata_dtype_name(s->dtype));
         add_dims(t, s->dims, s->rank);
         text_add(t, "]");
@@ -310,6 +333,12 @@ int cost_query_run(struct cost_query *q, const struct planner *planner,
     return finish_key(&t, &q->key, err);
 }
 
+static void add_format(struct text *t, int format, const struct network_tensor *tensor)
+{
+    const uint64_t mask = first_alike(UINT64_C(1) << format, tensor->dims, tensor->rank);
+    text_add(t, "%s", format_mask_name(mask, tensor->rank));
+}
+
 int cost_query_reformat(struct cost_query *q, const struct planner *planner, int tensor,
                         int from, int to, strata_error *err)
 {
@@ -321,8 +350,11 @@ int cost_query_reformat(struct cost_query *q, const struct planner *planner, int
         status = planner_desc(&q->to, planner->network, tensor, to, err);
     if (status != STRATA_OK)
         return status;
-    text_add(&t, "reformat %s>", format_mask_name(UINT64_C(1) << from, tensors->rank));
-    text_add(&t, "%s ", format_mask_name(UINT64_C(1) << to, tensors->rank));
+    text_add(&t, "reformat ");
+    add_format(&t, from, tensors);
+    text_add(&t, ">");
+    add_format(&t, to, tensors);
+    text_add(&t, " ");
     add_dims(&t, tensors->dims, tensors->rank);
     add_circumstances(&t, planner);
     return finish_key(&t, &q->key, err);

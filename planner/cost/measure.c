@@ -24,7 +24,7 @@
 #include "planner/cost/progress.h"
 #include "planner/cost/trial.h"
 
-#define SLOW 3          /* times the layer's best: one round is enough */
+#define SLOW 1.5        /* times the layer's best: one round is enough */
 #define SHORT_NS 200000 /* below it an untimed run goes before the timed ones */
 #define ENOUGH_NS 20000 /* that a round should take */
 #define MOST_REPEATS 8

@@ -33,7 +33,7 @@ static int prove(struct plan_certificate *c, const struct plan_model *m,
 {
     struct pbqp_search s = {.err = err, .best = c->objective, .record = true};
     struct plan_graph g = {0};
-    if (plan_graph_is_relaxed(m))
+    if (plan_graph_is_relaxed(m) || plan_graph_is_large(m))
         return error_set(err, STRATA_EUNSUPPORTED,
                          "a tensor may have too many sets of formats to prove the plan");
     s.max_nodes = o ? o->max_nodes : 0;

@@ -135,9 +135,11 @@ static int connect_producer(const struct builder *b, int tensor, int sets)
         return error_no_memory(b->s->err, (size_t)(rows * cols) * 8, "the planner");
     for (int i = 0; i < rows; i++) {
         int root = plan_out_label(choice_of(b, t->producer, i), t->port);
-        const int64_t *tree = f->tree + ((size_t)root << f->n_slots);
-        for (int j = 0; j < cols; j++)
-            matrix[i * cols + j] = scaled(m, tree[b->g->pb.nodes[sets].origin[j]]);
+        const int64_t *tree = f->tree + (size_t)root * f->n_sets;
+        int j = 0;
+        for (size_t place = 0; place < f->n_sets; place++)
+            if (f->whole[place])
+                matrix[i * cols + j++] = scaled(m, tree[place]);
     }
     return pbqp_connect(b->s, &b->g->pb, u, sets, matrix);
 }
@@ -152,28 +154,12 @@ static int connect_reader(const struct builder *b, int tensor, int sets, size_t 
     if (!matrix)
         return error_no_memory(b->s->err, (size_t)(rows * cols) * 8, "the planner");
     for (int j = 0; j < cols; j++) {
-        size_t set = plan_forest_set(f, wants(t, reader, choice_of(b, op, j)));
+        uint32_t set = plan_forest_set(f, wants(t, reader, choice_of(b, op, j)));
         for (int i = 0; i < rows; i++)
             matrix[i * cols + j] =
-                set & ~(size_t)b->g->pb.nodes[sets].origin[i] ? PLAN_INFINITE : 0;
+                set & ~(uint32_t)b->g->pb.nodes[sets].origin[i] ? PLAN_INFINITE : 0;
     }
     return pbqp_connect(b->s, &b->g->pb, sets, v, matrix);
-}
-
-/* Sets that readers may want; the empty one where some want only what is free. */
-static bool may_be_wanted(const struct plan_forest *f, int set)
-{
-    return __builtin_popcount((unsigned)set) <= f->max_size && (set || f->any_free);
-}
-
-static int count_sets(const struct plan_forest *f)
-{
-    int n = 0;
-    if (!f->tree)
-        return MAX_SETS + 1;
-    for (int s = 0; s < 1 << f->n_slots; s++)
-        n += may_be_wanted(f, s);
-    return n;
 }
 
 static size_t reading_operations(const struct plan_model *m, const struct plan_tensor *t)
@@ -187,20 +173,20 @@ static size_t reading_operations(const struct plan_model *m, const struct plan_t
 static bool needs_sets(const struct plan_model *m, int tensor)
 {
     return !m->feasibility && reading_operations(m, &m->p.tensors[tensor]) > 1 &&
-           count_sets(m->forest[tensor]) <= MAX_SETS;
+           m->forest[tensor]->tree && m->forest[tensor]->n_whole <= MAX_SETS;
 }
 
 static int add_sets(const struct builder *b, int tensor)
 {
     const struct plan_forest *f = b->m->forest[tensor];
-    struct pbqp_node *node = new_node(b, (int)b->m->p.n_ops + tensor, count_sets(f));
+    struct pbqp_node *node = new_node(b, (int)b->m->p.n_ops + tensor, (int)f->n_whole);
     int *origin = node ? (int *)node->origin : NULL, at = 0;
     if (!node)
         return error_no_memory(b->s->err, MAX_SETS, "the planner");
     node->is_set = true;
-    for (int s = 0; s < 1 << f->n_slots; s++)
-        if (may_be_wanted(f, s))
-            origin[at++] = s;
+    for (size_t s = 0; s < f->n_sets; s++)
+        if (f->whole[s])
+            origin[at++] = (int)f->sets[s];
     return STRATA_OK;
 }
 
@@ -285,6 +271,14 @@ bool plan_graph_is_relaxed(const struct plan_model *m)
 {
     for (size_t t = 0; t < m->p.n_tensors && !m->feasibility; t++)
         if (reading_operations(m, &m->p.tensors[t]) > 1 && !needs_sets(m, (int)t))
+            return true;
+    return false;
+}
+
+bool plan_graph_is_large(const struct plan_model *m)
+{
+    for (size_t t = 0; t < m->p.n_tensors; t++)
+        if (m->forest[t]->n_sets > 0 && m->forest[t]->n_slots > FOREST_FEW)
             return true;
     return false;
 }

@@ -276,30 +276,36 @@ static uint64_t wanted_by_any(const struct plan_model *m, const struct plan_tens
     return wanted;
 }
 
+static uint64_t hash_forest(const struct plan_forest *f)
+{
+    uint64_t hash = buckets_mix(hash_matrix(f->conversion), f->wanted);
+    hash = buckets_mix(hash, f->n_sets * 2 + f->many);
+    return buckets_mix(hash, f->n_whole);
+}
+
 /* by_hash: the forests there are. */
 static int grow_forest(struct plan_model *m, size_t tensor, struct buckets *by_hash,
                        strata_error *err)
 {
     const struct plan_tensor *t = &m->p.tensors[tensor];
-    uint64_t wanted = wanted_by_any(m, t);
-    int labels = __builtin_popcountll(wanted);
-    int size = t->n_readers < (size_t)labels ? (int)t->n_readers : labels;
-    struct plan_forest f = {.conversion = t->conversion, .max_size = size};
-    f.wanted = wanted;
-    f.many = t->n_readers > 1;
-    uint64_t hash = buckets_mix(hash_matrix(f.conversion), wanted);
-    hash = buckets_mix(hash, (uint64_t)size * 2 + f.many);
+    struct plan_forest *next = &m->forests[m->n_forests++];
+    *next = (struct plan_forest){.conversion = t->conversion,
+                                 .wanted = wanted_by_any(m, t),
+                                 .many = t->n_readers > 1};
+    int status = plan_forest_open(next, m, (int)tensor, err);
+    if (status != STRATA_OK)
+        return status;
+    const uint64_t hash = hash_forest(next);
     for (int i = buckets_find(by_hash, hash); i >= 0; i = by_hash->before[i])
-        if (m->forests[i].conversion == f.conversion && m->forests[i].max_size == size &&
-            m->forests[i].many == f.many && m->forests[i].wanted == wanted) {
+        if (plan_forest_same(&m->forests[i], next)) {
+            plan_forest_free(next);
+            m->n_forests--;
             m->forest[tensor] = &m->forests[i];
             return STRATA_OK;
         }
-    buckets_add(by_hash, hash, (int)m->n_forests);
-    struct plan_forest *next = &m->forests[m->n_forests++];
-    *next = f;
+    buckets_add(by_hash, hash, (int)m->n_forests - 1);
     m->forest[tensor] = next;
-    return plan_forest_make(next, &m->p, err);
+    return plan_forest_grow(next, &m->p, err);
 }
 
 static int grow_forests(struct plan_model *m, strata_error *err)

@@ -14,26 +14,40 @@
 
 /* Trees of one conversion matrix: from every label to every set of wanted labels. Labels
  * that become each other for nothing share a bit of a set; what every label becomes for
- * nothing needs none. */
+ * nothing needs none. Up to FOREST_FEW bits the sets are all that are no larger than
+ * there are readers, which is how the checker counts them, too; beyond, those that some
+ * choices of the readers want together, and their parts. */
 struct plan_forest {
     const int64_t *conversion;
-    uint64_t wanted;                     /* by any choice of any reader */
-    int n_slots, max_size;               /* of a set */
-    bool any_free;                       /* a wanted label needs no bit */
-    bool many;                           /* more than one reader: sets matter */
+    uint64_t wanted; /* by any choice of any reader */
+    int n_slots;
+    bool any_free;  /* a wanted label needs no bit */
+    bool many;      /* more than one reader: sets matter */
+    uint32_t *sets; /* ascending; none where they are too many */
+    size_t n_sets;
+    bool *whole; /* of each: readers may want just that */
+    size_t n_whole;
     int64_t *path;                       /* [from][to] */
-    int64_t *tree;                       /* [root][set]; NULL where there are too many */
+    int64_t *tree;                       /* [root][set]; NULL without sets */
     unsigned char slot[PLAN_MAX_LABELS]; /* wanted label -> bit, or FOREST_FREE */
 };
 
-#define FOREST_MAX_SLOTS 12 /* 4096 sets */
+enum { FOREST_FEW = 12, FOREST_SLOTS = 31, FOREST_SETS = 8192 };
 #define FOREST_FREE 255
 
-int plan_forest_make(struct plan_forest *f, const struct plan_problem *p,
+struct plan_model;
+
+/* Slots and sets, without the trees; the tensor's. Free it in any case. */
+int plan_forest_open(struct plan_forest *f, const struct plan_model *m, int tensor,
                      strata_error *err);
+int plan_forest_grow(struct plan_forest *f, const struct plan_problem *p,
+                     strata_error *err);
+bool plan_forest_same(const struct plan_forest *a, const struct plan_forest *b);
 void plan_forest_free(struct plan_forest *f);
-/* The set, packed, that holds the wanted labels. */
-size_t plan_forest_set(const struct plan_forest *f, uint64_t wanted);
+/* The set that holds the wanted labels. */
+uint32_t plan_forest_set(const struct plan_forest *f, uint64_t wanted);
+/* Its place among the sets, n_sets where it is none of them. */
+size_t plan_forest_place(const struct plan_forest *f, uint32_t set);
 int64_t plan_forest_cost(const struct plan_forest *f, const struct plan_problem *p,
                          int tensor, int root, uint64_t wanted);
 
@@ -47,7 +61,7 @@ struct plan_model {
     bool *banned;
     uint32_t *tie;
     int shift;                   /* costs are searched as cost << shift | tie */
-    struct plan_forest **forest; /* of each tensor; NULL without readers */
+    struct plan_forest **forest; /* of each tensor */
     struct plan_forest *forests; /* the distinct ones */
     size_t n_forests;
     int64_t **matrices;
@@ -225,6 +239,8 @@ int plan_graph_build(struct plan_graph *g, const struct plan_model *m,
 void plan_graph_close(struct plan_graph *g);
 /* Whether some tensor had too many sets: the graph then bounds the problem from below. */
 bool plan_graph_is_relaxed(const struct plan_model *m);
+/* Whether a tensor's sets are other ones than the checker counts. */
+bool plan_graph_is_large(const struct plan_model *m);
 
 /* ---- one run (run.c) ---------------------------------------------------------- */
 

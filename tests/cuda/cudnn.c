@@ -127,6 +127,24 @@ Test(cudnn, has_kernels_without_tensor_cores_in_every_layout)
         }
 }
 
+Test(cudnn, compiles_no_dense_convolution_for_its_activation)
+{
+    const struct cudnn_target t = target();
+    for (int activation = 0; activation < STRATA_ACTIVATION_COUNT; activation++) {
+        struct cudnn_problem p = problem(&resnet[1], 1, CUDNN_DATA_HALF, true);
+        if (!cudnn_has_activation(activation))
+            continue;
+        p.operands = 1 << CUDNN_BIAS;
+        p.activation = activation;
+        const struct cudnn_choice *c = cudnn_choose(&t, &p);
+        cr_assert_not_null(c);
+        cr_expect(c->n > 0 || strstr(c->reason, "activation"), "%s", c->reason);
+        for (int k = 0; k < c->n; k++)
+            cr_expect(!c->plans[k].compiled, "activation %d: plan %d is compiled",
+                      activation, k);
+    }
+}
+
 /* The rule would be empty if the lists were the same. */
 Test(cudnn, forbidding_tensor_cores_leaves_other_kernels)
 {

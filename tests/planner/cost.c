@@ -153,6 +153,57 @@ Test(cost, keys_hold_no_names_and_equal_layers_share_them)
         free(first[--n]);
 }
 
+static bool lie_alike(const struct planning *s, int tensor, int a, int b)
+{
+    strata_desc x, y;
+    return planner_desc(&x, s->network, tensor, a, NULL) == STRATA_OK &&
+           planner_desc(&y, s->network, tensor, b, NULL) == STRATA_OK &&
+           strata_desc_equal(&x, &y);
+}
+
+/* Of one impl and row. */
+static void compare_keys(struct planning *s, const struct planner_candidate *a,
+                         const struct planner_candidate *b, size_t *alike)
+{
+    const struct planner_node *n = &s->planner->nodes[a->node];
+    struct cost_query x, y;
+    if (a->impl != b->impl || a->row != b->row || a->fused != b->fused ||
+        a->homed != b->homed)
+        return;
+    const bool same = lie_alike(s, n->in[0], a->in_formats[0], b->in_formats[0]) &&
+                      lie_alike(s, n->out[0], a->out_formats[0], b->out_formats[0]);
+    cr_assert_eq(cost_query_run(&x, s->planner, a, &s->err), STRATA_OK);
+    cr_assert_eq(cost_query_run(&y, s->planner, b, &s->err), STRATA_OK);
+    cr_expect_eq(strcmp(x.key, y.key) == 0, same, "%s\n%s", x.key, y.key);
+    *alike += same;
+    cost_query_free(&x);
+    cost_query_free(&y);
+}
+
+/* Channels last with channels that need no pads is one memory by two names. */
+Test(cost, keys_tell_formats_apart_where_memory_differs)
+{
+    static const char *const fp16[] = {"build.precision=fp16"};
+    struct planning s;
+    size_t alike = 0;
+    FILE *f = fopen(net, "w");
+    cr_assert_not_null(f);
+    fputs("[network]\nformat = 1\noutputs = y\n[input x]\nshape = 1 x 16 x 5 x 6\n"
+          "[layer y]\ntype = Activation\nkind = relu\n",
+          f);
+    fclose(f);
+    cr_assert_eq(load(&s, NULL, fp16, 1), STRATA_OK, "%s", s.err.message);
+    cr_assert_eq(planning_model(&s), STRATA_OK, "%s", s.err.message);
+    const struct planner_model *m = s.planner->model;
+    for (size_t i = 0; i < m->n_candidates; i++)
+        for (size_t k = 0; k < i; k++)
+            if (m->candidates[i].impl && !m->candidates[i].reason &&
+                m->candidates[k].impl && !m->candidates[k].reason)
+                compare_keys(&s, &m->candidates[i], &m->candidates[k], &alike);
+    cr_expect_gt(alike, 0);
+    planning_close(&s);
+}
+
 /* ---- measuring ----------------------------------------------------------------------
  */
 

@@ -48,7 +48,8 @@ struct cudnn_choice {
  * judgement: modes A and B, then the fallback list. Left out are kernels with tensor
  * cores where the problem forbids them and always those that round inputs, reduce in less
  * than FP32, transform (Winograd, FFT) or differ from run to run. Ones compiled at run
- * time serve only where there is no other. NULL: out of memory. Thread-safe. */
+ * time serve only where there is no other, and not where ours are faster. NULL: out of
+ * memory. Thread-safe. */
 struct cudnn_choice *cudnn_choose(const struct cudnn_target *target,
                                   const struct cudnn_problem *problem);
 

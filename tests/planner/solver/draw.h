@@ -8,7 +8,13 @@
 #include "core/alloc.h"
 #include "planner/solver/plan.h"
 
-enum { DRAW_LABELS = 6, DRAW_OPS = 20, DRAW_CHOICES = 12, DRAW_PORTS = 4 };
+enum {
+    DRAW_LABELS = 6,
+    DRAW_MANY = 16,
+    DRAW_OPS = 20,
+    DRAW_CHOICES = 12,
+    DRAW_PORTS = 4
+};
 
 /* A network whose operations have one output each; readers come after producers. */
 struct drawn {
@@ -18,7 +24,7 @@ struct drawn {
     struct plan_choice choices[DRAW_OPS][DRAW_CHOICES];
     struct plan_reader readers[DRAW_OPS][DRAW_PORTS * DRAW_OPS];
     int in[DRAW_OPS][DRAW_PORTS], out[DRAW_OPS];
-    int64_t conversion[DRAW_OPS][DRAW_LABELS * DRAW_LABELS];
+    int64_t conversion[DRAW_OPS][DRAW_MANY * DRAW_MANY];
     char name[DRAW_OPS][16];
 };
 
