@@ -95,7 +95,8 @@ static __device__ inline bool last_to_arrive(uint32_t *arrived, uint32_t blocks)
 }
 
 /* The new rows behind the `taken` ones; by the last block, which few keys leave without
- * work, and not in line, as those that attend wait for what memory gives of their code. */
+ * work, and not in line, as those that attend wait for what memory gives of their code.
+ */
 template <typename T>
 static __device__ __noinline__ void append(const decode_job &job, int32_t batch,
                                            int32_t kv, int32_t taken, int32_t rows)
@@ -184,8 +185,8 @@ static __global__ void __launch_bounds__(WARPS * 32, Dim > 64 ? 1 : 2)
     const int32_t tile = (int32_t)blockIdx.y % job.row_tiles,
                   head = (int32_t)blockIdx.y / job.row_tiles;
     const int32_t first = tile * TILE, rows = min(TILE, job.rows - first);
-    decode_warp<T, Dim, Odd> w(job, head / (int32_t)p.kv_heads, head % (int32_t)p.kv_heads,
-                               first);
+    decode_warp<T, Dim, Odd> w(job, head / (int32_t)p.kv_heads,
+                               head % (int32_t)p.kv_heads, first);
     decode_share s;
     launch_next();
     if ((int)threadIdx.x < rows)

@@ -79,9 +79,9 @@ template <typename T, int Dim, bool Odd>
 struct decode_warp {
     const decode_job &job;
     const struct attention_plan &p;
-    const T *past_k, *past_v, *k, *v; /* the lane's first element of a row */
+    const T *past_k, *past_v, *k, *v;      /* the lane's first element of a row */
     const T *query[2], *at_k[2], *at_v[4]; /* of rows that it reads; NULL: none */
-    int32_t keys_there, split, offset; /* as in attention_reach */
+    int32_t keys_there, split, offset;     /* as in attention_reach */
     int32_t batch, kv, first, g, t;
     int32_t begin[2], end[2];
     uint32_t q[Dim / 16][4];
@@ -94,10 +94,10 @@ struct decode_warp {
     {
         g = threadIdx.x % 32 / 4;
         t = threadIdx.x % 4;
-        past_k = (const T *)job.a.past_k + batch * p.past_k.batch + kv * p.past_k.head +
-                 t * 8;
-        past_v = (const T *)job.a.past_v + batch * p.past_v.batch + kv * p.past_v.head +
-                 g * 8;
+        past_k =
+            (const T *)job.a.past_k + batch * p.past_k.batch + kv * p.past_k.head + t * 8;
+        past_v =
+            (const T *)job.a.past_v + batch * p.past_v.batch + kv * p.past_v.head + g * 8;
         k = (const T *)job.a.k + batch * p.k.batch + kv * p.k.head + t * 8;
         v = (const T *)job.a.v + batch * p.v.batch + kv * p.v.head + g * 8;
 #pragma unroll
@@ -105,8 +105,7 @@ struct decode_warp {
             const int32_t row = first + g + r * 8;
             query[r] = row < job.rows
                            ? (const T *)job.a.q + batch * p.q.batch +
-                                 head_of(row) * p.q.head + query_of(row) * p.q.row +
-                                 t * 8
+                                 head_of(row) * p.q.head + query_of(row) * p.q.row + t * 8
                            : NULL;
         }
     }
@@ -174,12 +173,13 @@ struct decode_warp {
                                       int32_t row, int32_t j) const
     {
         return j >= keys_there ? NULL
-               : j < split   ? past + (int64_t)j * past_row
-                             : fresh + (int64_t)(j - split) * row;
+               : j < split     ? past + (int64_t)j * past_row
+                               : fresh + (int64_t)(j - split) * row;
     }
 
     /* Of 16 keys from `key` on the lane has K's rows g and g + 8, elements 8*t and on of
-     * each 32; V's rows 2*t, 2*t + 1, 2*t + 8, 2*t + 9, elements 8*g and on of each 64. */
+     * each 32; V's rows 2*t, 2*t + 1, 2*t + 8, 2*t + 9, elements 8*g and on of each 64.
+     */
     __device__ inline void find(int32_t key)
     {
 #pragma unroll
@@ -197,8 +197,8 @@ struct decode_warp {
         for (int i = 0; i < 2; i++)
 #pragma unroll
             for (int c = 0; c < Dim / 32; c++)
-                keys[i][c] = load_piece(at_k[i] + c * 32,
-                                        at_k[i] && c * 32 + t * 8 < job.dim);
+                keys[i][c] =
+                    load_piece(at_k[i] + c * 32, at_k[i] && c * 32 + t * 8 < job.dim);
     }
 
     __device__ inline void load_values()
@@ -207,8 +207,8 @@ struct decode_warp {
         for (int i = 0; i < 4; i++)
 #pragma unroll
             for (int c = 0; c < Dim / 64; c++)
-                values[i][c] = load_piece(at_v[i] + c * 64,
-                                          at_v[i] && c * 64 + g * 8 < job.v_dim);
+                values[i][c] =
+                    load_piece(at_v[i] + c * 64, at_v[i] && c * 64 + g * 8 < job.v_dim);
     }
 
     __device__ inline void make_scores(float (&s)[2][4])
@@ -304,7 +304,8 @@ struct decode_warp {
             }
     }
 
-    /* Every `stride`-th 16 keys of [key, last), of which the first have been asked for. */
+    /* Every `stride`-th 16 keys of [key, last), of which the first have been asked for.
+     */
     __device__ inline void walk(int32_t key, int32_t last, int32_t stride)
     {
 #pragma unroll
