@@ -9,7 +9,11 @@
  */
 #include "plugins/attention/decode.cuh"
 
-enum { MOST_QUERIES = 16, MOST_SPLITS = 64 };
+enum {
+    MOST_QUERIES = 16,
+    MOST_SPLITS = 64,
+    WHOLE_STEPS = 4, /* of a warp's that one block takes alone */
+};
 
 /* ---- merging --------------------------------------------------------------------------
  */
@@ -19,18 +23,35 @@ struct decode_merged {
     float o, largest, sum;
 };
 
-/* In order. Far: of other blocks, which a cache of this multiprocessor may not know. */
-template <bool Far, int Dim>
-static __device__ inline decode_merged merge(const decode_part<Dim> *parts, int n,
-                                             int row, int d)
+/* Of a block's warps: the largest of all first, then one factor a part. */
+template <int Dim>
+static __device__ inline decode_merged merge_warps(const decode_part<Dim> *parts, int row,
+                                                   int d)
+{
+    decode_merged all = {0, -INFINITY, 0};
+#pragma unroll
+    for (int i = 0; i < WARPS; i++)
+        all.largest = fmaxf(all.largest, parts[i].largest[row]);
+    const float base = all.largest == -INFINITY ? 0 : all.largest;
+#pragma unroll
+    for (int i = 0; i < WARPS; i++) {
+        const float by = exp2_near(parts[i].largest[row] - base), y = parts[i].o[row][d];
+        all.o += by == 0 ? 0 : y * by;
+        all.sum = fmaf(parts[i].sum[row], by, all.sum);
+    }
+    return all;
+}
+
+/* Of blocks, in order, past the cache of this multiprocessor, which may not know. */
+template <int Dim>
+static __device__ inline decode_merged merge_blocks(const decode_part<Dim> *parts, int n,
+                                                    int row, int d)
 {
     decode_merged all = {0, -INFINITY, 0};
 #pragma unroll 8
     for (int i = 0; i < n; i++) {
-        const float *o = &parts[i].o[row][d], *largest = &parts[i].largest[row],
-                    *sum = &parts[i].sum[row];
-        const float x = Far ? __ldcg(largest) : *largest, y = Far ? __ldcg(o) : *o,
-                    z = Far ? __ldcg(sum) : *sum;
+        const float x = __ldcg(&parts[i].largest[row]), y = __ldcg(&parts[i].o[row][d]),
+                    z = __ldcg(&parts[i].sum[row]);
         const float most = fmaxf(all.largest, x), base = most == -INFINITY ? 0 : most;
         const float old = exp2_near(all.largest - base), by = exp2_near(x - base);
         all.o = fmaf(all.o, old, by == 0 ? 0 : y * by);
@@ -57,7 +78,7 @@ static __device__ inline void finish_output(const decode_job &job, int64_t offse
 {
     if (d < job.a.plan.v_dim)
         from_float((T *)job.a.y + offset + d,
-                   all.sum == 0 ? 0 : all.o / all.sum); /* 0: all keys are masked */
+                   all.sum == 0 ? 0 : __fdividef(all.o, all.sum)); /* 0: all masked */
 }
 
 /* Whether this block is the last of its tile to arrive; then it sees what all wrote. */
@@ -73,68 +94,82 @@ static __device__ inline bool last_to_arrive(uint32_t *arrived, uint32_t blocks)
     return last;
 }
 
-template <typename T, int Dim, bool Odd>
-static __device__ inline void append(const decode_job &job,
-                                     const decode_warp<T, Dim, Odd> &w)
+/* The new rows behind the `taken` ones; by the last block, which few keys leave without
+ * work, and not in line, as those that attend wait for what memory gives of their code.
+ */
+template <typename T>
+static __device__ __noinline__ void append(const decode_job &job, int32_t batch,
+                                           int32_t kv, int32_t taken, int32_t rows)
 {
     const struct attention_plan &p = job.a.plan;
-    T *k = (T *)job.a.present_k + w.batch * p.present_k.batch + w.kv * p.present_k.head;
-    T *v = (T *)job.a.present_v + w.batch * p.present_v.batch + w.kv * p.present_v.head;
-    const int32_t n = (int32_t)(w.reach.keys - w.reach.split);
-    for (int32_t i = 0; i < n; i++) {
-        const int64_t to = w.reach.split + i;
-        for (int32_t d = (int32_t)threadIdx.x * 8; d < Dim; d += WARPS * 32 * 8) {
-            if (d < p.dim)
-                *(uint4 *)(k + to * p.present_k.row + d) =
-                    *(const uint4 *)(w.k + i * p.k.row + d);
-            if (d < p.v_dim)
-                *(uint4 *)(v + to * p.present_v.row + d) =
-                    *(const uint4 *)(w.v + i * p.v.row + d);
-        }
+    const T *k = (const T *)job.a.k + batch * p.k.batch + kv * p.k.head;
+    const T *v = (const T *)job.a.v + batch * p.v.batch + kv * p.v.head;
+    T *to_k = (T *)job.a.present_k + batch * p.present_k.batch + kv * p.present_k.head;
+    T *to_v = (T *)job.a.present_v + batch * p.present_v.batch + kv * p.present_v.head;
+    const int32_t pieces = (max(job.dim, job.v_dim) + 7) / 8;
+#pragma unroll 1
+    for (int32_t i = (int32_t)threadIdx.x; i < rows * pieces; i += WARPS * 32) {
+        const int64_t row = i / pieces, to = taken + row;
+        const int32_t d = i % pieces * 8;
+        if (d < job.dim)
+            *(uint4 *)(to_k + to * p.present_k.row + d) =
+                *(const uint4 *)(k + row * p.k.row + d);
+        if (d < job.v_dim)
+            *(uint4 *)(to_v + to * p.present_v.row + d) =
+                *(const uint4 *)(v + row * p.v.row + d);
     }
 }
 
 /* ---- the kernel -----------------------------------------------------------------------
  */
 
-/* The blocks that share the keys [from, last) of a tile: as many as there are keys for,
- * of those that were launched. */
-static __device__ inline int splits_for(int32_t from, int32_t last)
+/* What a block has of a tile's keys [from, last): splits blocks share them, `by` keys are
+ * a step of all. */
+struct decode_share {
+    int32_t from, last, splits, key, by;
+};
+
+/* As many blocks as there are keys for, of those that were launched; one for few keys:
+ * to hand sums from block to block takes as long as some steps do. */
+template <typename T, int Dim, bool Odd>
+static __device__ inline decode_share share_of(const decode_warp<T, Dim, Odd> &w,
+                                               int32_t first, int32_t rows)
 {
     const int32_t each = WARPS * STEP;
-    return max(1, min((int)gridDim.x, (last - from + each - 1) / each));
+    decode_share s;
+    int32_t ignored;
+    w.bounds(w.query_of(first), &s.from, &ignored);
+    w.bounds(w.query_of(first + rows - 1), &ignored, &s.last);
+    s.from = s.from / STEP * STEP;
+    const int32_t keys = s.last - s.from;
+    s.splits = keys <= WHOLE_STEPS * each
+                   ? 1
+                   : min((int32_t)gridDim.x, (keys + each - 1) / each);
+    s.key = s.from + ((int32_t)blockIdx.x * WARPS + (int)threadIdx.x / 32) * STEP;
+    s.by = s.splits * each;
+    return s;
 }
 
 /* Asks the L2 cache for the past keys and values that the warp takes first, while the
  * kernel before this one still runs: behind it the next product's weights are asked for,
- * all at once, and keys would come after them. Lengths may still change and are read past
- * the L1; what is asked for is not used before the wait. */
-template <typename T>
-static __device__ inline void bring_past(const decode_job &job, int32_t batch, int32_t kv,
-                                         int32_t query)
+ * all at once, and keys would come after them. What is asked for is not used before the
+ * wait. */
+template <typename T, int Dim, bool Odd>
+static __device__ inline void bring_past(const decode_warp<T, Dim, Odd> &w,
+                                         const decode_share &s)
 {
-    const struct attention_plan &p = job.a.plan;
-    const int64_t length =
-        p.lengths_port < 0 ? 0
-        : p.lengths_dtype == STRATA_INT32
-            ? (int64_t)__ldcg((const int32_t *)job.a.lengths + batch)
-            : (int64_t)__ldcg((const long long *)job.a.lengths + batch);
-    const attention_reach reach = attention_reach_of(&p, length);
-    int64_t low, high;
-    attention_bounds(&p, &reach, query, &low, &high);
-    const int32_t from = (int32_t)(low / STEP * STEP);
-    const int splits = splits_for(from, (int32_t)min(high, reach.keys));
-    const int32_t key =
-        from + ((int32_t)blockIdx.x * WARPS + (int)threadIdx.x / 32) * STEP;
-    const int64_t row = key + (int64_t)threadIdx.x % STEP;
-    if ((int)blockIdx.x >= splits || row >= min(reach.split, p.past))
-        return;
+    const int32_t end = min(min(w.split, (int32_t)w.p.past), s.last);
     const bool value = threadIdx.x % 32 >= STEP;
-    const attention_view &view = value ? p.past_v : p.past_k;
-    const T *at = (const T *)(value ? job.a.past_v : job.a.past_k) + batch * view.batch +
-                  kv * view.head + row * view.row;
-    for (int64_t d = 0; d < (value ? p.v_dim : p.dim); d += 128 / (int64_t)sizeof(T))
-        asm volatile("prefetch.global.L2 [%0];\n" ::"l"(at + d));
+    for (int32_t key = s.key; key < end; key += s.by) {
+        const int64_t row = key + (int32_t)threadIdx.x % STEP;
+        if ((int32_t)blockIdx.x >= s.splits || row >= end)
+            return;
+        const T *at = value ? w.past_v + row * w.job.past_v_row - w.g * 8
+                            : w.past_k + row * w.job.past_k_row - w.t * 8;
+        for (int32_t d = 0; d < (value ? w.job.v_dim : w.job.dim);
+             d += 128 / (int)sizeof(T))
+            asm volatile("prefetch.global.L2 [%0];\n" ::"l"(at + d));
+    }
 }
 
 /* Block (split, tile): every splits-th 16 keys of each warp. */
@@ -147,46 +182,58 @@ static __global__ void __launch_bounds__(WARPS * 32, Dim > 64 ? 1 : 2)
     __shared__ int64_t offset[TILE];
     part *const warps = (part *)shared;
     const struct attention_plan &p = job.a.plan;
-    const int split = (int)blockIdx.x, warp = threadIdx.x / 32;
     const int32_t tile = (int32_t)blockIdx.y % job.row_tiles,
                   head = (int32_t)blockIdx.y / job.row_tiles;
     const int32_t first = tile * TILE, rows = min(TILE, job.rows - first);
-    const int32_t batch = head / (int32_t)p.kv_heads, kv = head % (int32_t)p.kv_heads;
-    bring_past<T>(job, batch, kv, first / (int32_t)p.group);
+    decode_warp<T, Dim, Odd> w(job, head / (int32_t)p.kv_heads,
+                               head % (int32_t)p.kv_heads, first);
+    decode_share s;
     launch_next();
-    wait_for_previous();
-    decode_warp<T, Dim, Odd> w(job, batch, kv, first);
-    int64_t low, high, ignored;
-    attention_bounds(&p, &w.reach, w.query_of(first), &low, &ignored);
-    attention_bounds(&p, &w.reach, w.query_of(first + rows - 1), &ignored, &high);
-    const int32_t from = (int32_t)(low / STEP * STEP);
-    const int32_t last = (int32_t)min(high, w.reach.keys);
-    const int splits = splits_for(from, last);
-    if (split >= splits)
-        return;
-    w.walk(from + (split * WARPS + warp) * STEP, last, splits * WARPS * STEP);
-    w.store(warps + warp, rows);
     if ((int)threadIdx.x < rows)
         offset[threadIdx.x] = w.batch * p.y.batch +
                               w.head_of(first + (int32_t)threadIdx.x) * p.y.head +
                               w.query_of(first + (int32_t)threadIdx.x) * p.y.row;
+    int32_t length = w.length(), known = length;
+    for (bool waited = false;; known = length) {
+        w.place(known);
+        s = share_of(w, first, rows);
+        if (s.key < s.last)
+            w.find(s.key);
+        if (!waited) {
+            bring_past(w, s);
+            wait_for_previous();
+            w.load_queries();
+        }
+        waited = true;
+        length = w.length();
+        if (s.key < s.last && (int32_t)blockIdx.x < s.splits) {
+            w.load_keys();
+            w.load_values();
+        }
+        if (length == known)
+            break;
+    }
+    if (job.append && tile == 0 && blockIdx.x == gridDim.x - 1)
+        append<T>(job, w.batch, w.kv, w.split, w.keys_there - w.split);
+    if ((int32_t)blockIdx.x >= s.splits)
+        return;
+    w.walk(s.key, s.last, s.by);
+    w.store(warps + threadIdx.x / 32, rows);
     __syncthreads();
     part *const parts = (part *)job.found + (size_t)blockIdx.y * gridDim.x;
     for (int i = threadIdx.x; i < rows * Dim; i += WARPS * 32) {
         const int row = i / Dim, d = i % Dim;
-        const decode_merged all = merge<false>(warps, WARPS, row, d);
-        if (splits == 1)
+        const decode_merged all = merge_warps(warps, row, d);
+        if (s.splits == 1)
             finish_output<T>(job, offset[row], d, all);
         else
-            put_part(parts + split, row, d, all);
+            put_part(parts + blockIdx.x, row, d, all);
     }
-    if (job.append && tile == 0 && split == splits - 1)
-        append(job, w);
-    if (splits == 1 || !last_to_arrive(job.arrived + blockIdx.y, (uint32_t)splits))
+    if (s.splits == 1 || !last_to_arrive(job.arrived + blockIdx.y, (uint32_t)s.splits))
         return;
     for (int i = threadIdx.x; i < rows * Dim; i += WARPS * 32) {
         const int row = i / Dim, d = i % Dim;
-        finish_output<T>(job, offset[row], d, merge<true>(parts, splits, row, d));
+        finish_output<T>(job, offset[row], d, merge_blocks(parts, s.splits, row, d));
     }
 }
 
@@ -274,6 +321,12 @@ static cudaError_t decode_of(const decode_job &job, bool plain, int splits,
                  : decode_launch<T, 128, true>(job, splits, stream);
 }
 
+/* A window's side; negative: without a bound. */
+static int32_t near_of(int64_t side)
+{
+    return side < 0 || side > DECODE_FAR ? (int32_t)DECODE_FAR : (int32_t)side;
+}
+
 cudaError_t attention_decode(const attention_job *a, void *workspace, size_t size,
                              void *counters, cudaStream_t stream)
 {
@@ -286,6 +339,14 @@ cudaError_t attention_decode(const attention_job *a, void *workspace, size_t siz
     job.scale = (float)(plain ? p.scale * 1.4426950408889634 : p.scale);
     job.rows = (int32_t)(p.group * p.length);
     job.row_tiles = (job.rows + TILE - 1) / TILE;
+    job.left = near_of(p.window_left);
+    job.right = p.causal ? 0 : near_of(p.window_right);
+    job.dim = (int32_t)p.dim;
+    job.v_dim = (int32_t)p.v_dim;
+    job.k_row = (int32_t)p.k.row;
+    job.v_row = (int32_t)p.v.row;
+    job.past_k_row = (int32_t)p.past_k.row;
+    job.past_v_row = (int32_t)p.past_v.row;
     job.append = a->present_k && a->present_k == a->past_k && a->present_v == a->past_v;
     if (p.q.dtype == STRATA_FP16)
         return decode_of<__half>(job, plain, splits, stream);
@@ -296,5 +357,8 @@ const char *attention_decode_refuses(const struct attention_plan *p)
 {
     if (p->length > MOST_QUERIES)
         return "takes up to 16 queries";
+    if (p->k.row > INT32_MAX || p->v.row > INT32_MAX || p->past_k.row > INT32_MAX ||
+        p->past_v.row > INT32_MAX)
+        return "takes rows of keys less than 2^31 elements apart";
     return tiles_of(p) > 65535 ? "takes up to 65535 tiles of queries" : NULL;
 }

@@ -24,9 +24,13 @@ struct decode_job {
     float *found;      /* of each tile and split: decode_part */
     uint32_t *arrived; /* blocks of each tile; 0 between launches */
     float scale;       /* times log2(e), without mask and soft cap */
-    int32_t rows, row_tiles;
+    int32_t rows, row_tiles, dim, v_dim;
+    int32_t left, right; /* keys that a query sees before and behind its place */
+    int32_t k_row, v_row, past_k_row, past_v_row; /* distances, in elements */
     bool append;
 };
+
+enum { DECODE_FAR = 1 << 29 }; /* as good as no bound: places are below it */
 
 /* ---- instructions ---------------------------------------------------------------------
  */
@@ -68,13 +72,16 @@ struct decode_part {
 };
 
 /* Of T, Dim rounded up to whole 64; Odd: with a soft cap or a mask. Lane = 4*g + t has
- * rows g and g + 8. */
+ * rows g and g + 8. What stands between the wait for the kernel before and the result is
+ * one instruction behind the other in a few warps, so that all addresses and bounds are
+ * found before the wait, with what is taken for the length until then. */
 template <typename T, int Dim, bool Odd>
 struct decode_warp {
     const decode_job &job;
     const struct attention_plan &p;
-    const T *past_k, *past_v, *k, *v; /* of the batch row and the head */
-    attention_reach reach;
+    const T *past_k, *past_v, *k, *v;      /* the lane's first element of a row */
+    const T *query[2], *at_k[2], *at_v[4]; /* of rows that it reads; NULL: none */
+    int32_t keys_there, split, offset;     /* as in attention_reach */
     int32_t batch, kv, first, g, t;
     int32_t begin[2], end[2];
     uint32_t q[Dim / 16][4];
@@ -85,19 +92,22 @@ struct decode_warp {
                                   int32_t first)
         : job(job), p(job.a.plan), batch(batch), kv(kv), first(first)
     {
-        reach = attention_reach_at(&p, job.a.lengths, batch);
         g = threadIdx.x % 32 / 4;
         t = threadIdx.x % 4;
-        past_k = (const T *)job.a.past_k + batch * p.past_k.batch + kv * p.past_k.head;
-        past_v = (const T *)job.a.past_v + batch * p.past_v.batch + kv * p.past_v.head;
-        k = (const T *)job.a.k + batch * p.k.batch + kv * p.k.head;
-        v = (const T *)job.a.v + batch * p.v.batch + kv * p.v.head;
+        past_k =
+            (const T *)job.a.past_k + batch * p.past_k.batch + kv * p.past_k.head + t * 8;
+        past_v =
+            (const T *)job.a.past_v + batch * p.past_v.batch + kv * p.past_v.head + g * 8;
+        k = (const T *)job.a.k + batch * p.k.batch + kv * p.k.head + t * 8;
+        v = (const T *)job.a.v + batch * p.v.batch + kv * p.v.head + g * 8;
 #pragma unroll
-        for (int i = 0; i < Dim / 8; i++)
-            o[i][0] = o[i][1] = o[i][2] = o[i][3] = 0;
-#pragma unroll
-        for (int r = 0; r < 2; r++)
-            start_row(r, first + g + r * 8);
+        for (int r = 0; r < 2; r++) {
+            const int32_t row = first + g + r * 8;
+            query[r] = row < job.rows
+                           ? (const T *)job.a.q + batch * p.q.batch +
+                                 head_of(row) * p.q.head + query_of(row) * p.q.row + t * 8
+                           : NULL;
+        }
     }
 
     __device__ inline int32_t head_of(int32_t row) const
@@ -109,65 +119,96 @@ struct decode_warp {
         return row / (int32_t)p.group;
     }
 
-    __device__ inline void start_row(int r, int32_t row)
+    /* Element `batch` of lengths, past the L1: it may change until the wait. */
+    __device__ inline int32_t length() const
     {
-        const bool real = row < job.rows;
-        const int32_t query = query_of(row);
-        const T *x = (const T *)job.a.q + batch * p.q.batch +
-                     (real ? head_of(row) * p.q.head + query * p.q.row : 0);
-#pragma unroll
-        for (int c = 0; c < Dim / 32; c++) {
-            const int d = c * 32 + t * 8;
-            const uint4 w = load_piece(x + d, real && d < p.dim);
-            q[2 * c][r] = w.x;
-            q[2 * c][2 + r] = w.y;
-            q[2 * c + 1][r] = w.z;
-            q[2 * c + 1][2 + r] = w.w;
-        }
-        int64_t low = 0, high = 0;
-        if (real)
-            attention_bounds(&p, &reach, query, &low, &high);
-        begin[r] = (int32_t)low;
-        end[r] = (int32_t)min(high, max(low, reach.keys));
-        largest[r] = -INFINITY;
-        sum[r] = 0;
+        if (p.lengths_port < 0)
+            return 0;
+        const int64_t x = p.lengths_dtype == STRATA_INT32
+                              ? (int64_t)__ldcg((const int32_t *)job.a.lengths + batch)
+                              : (int64_t)__ldcg((const long long *)job.a.lengths + batch);
+        return (int32_t)max((int64_t)0, min(x, p.keys));
     }
 
-    __device__ inline const T *row_of(const T *past, const attention_view &old,
-                                      const T *fresh, const attention_view &view,
-                                      int32_t j) const
+    /* attention_bounds, in 32 bits. */
+    __device__ inline void bounds(int32_t query, int32_t *low, int32_t *high) const
     {
-        return j < reach.split ? past + j * old.row
-                               : fresh + (j - reach.split) * view.row;
+        const int32_t place = query + offset;
+        *low = max(0, place - job.left);
+        *high = max(*low, min(keys_there, place + job.right + 1));
+    }
+
+    /* What the batch row has of keys, and the rows see of them. */
+    __device__ inline void place(int32_t length)
+    {
+        const attention_reach reach = attention_reach_of(&p, length);
+        keys_there = (int32_t)reach.keys;
+        split = (int32_t)reach.split;
+        offset = (int32_t)reach.offset;
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const int32_t row = first + g + r * 8;
+            begin[r] = end[r] = 0;
+            if (query[r])
+                bounds(query_of(row), &begin[r], &end[r]);
+        }
+    }
+
+    __device__ inline void load_queries()
+    {
+#pragma unroll
+        for (int r = 0; r < 2; r++)
+#pragma unroll
+            for (int c = 0; c < Dim / 32; c++) {
+                const bool valid = query[r] && c * 32 + t * 8 < job.dim;
+                const uint4 w = load_piece(query[r] + c * 32, valid);
+                q[2 * c][r] = w.x;
+                q[2 * c][2 + r] = w.y;
+                q[2 * c + 1][r] = w.z;
+                q[2 * c + 1][2 + r] = w.w;
+            }
+    }
+
+    __device__ inline const T *row_of(const T *past, int32_t past_row, const T *fresh,
+                                      int32_t row, int32_t j) const
+    {
+        return j >= keys_there ? NULL
+               : j < split     ? past + (int64_t)j * past_row
+                               : fresh + (int64_t)(j - split) * row;
     }
 
     /* Of 16 keys from `key` on the lane has K's rows g and g + 8, elements 8*t and on of
-     * each 32. */
-    __device__ inline void load_keys(int32_t key)
+     * each 32; V's rows 2*t, 2*t + 1, 2*t + 8, 2*t + 9, elements 8*g and on of each 64.
+     */
+    __device__ inline void find(int32_t key)
     {
 #pragma unroll
-        for (int i = 0; i < 2; i++) {
-            const int32_t j = key + g + i * 8;
-            const T *x = row_of(past_k, p.past_k, k, p.k, j) + t * 8;
+        for (int i = 0; i < 2; i++)
+            at_k[i] = row_of(past_k, job.past_k_row, k, job.k_row, key + g + i * 8);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            at_v[i] = row_of(past_v, job.past_v_row, v, job.v_row,
+                             key + 2 * t + i % 2 + i / 2 * 8);
+    }
+
+    __device__ inline void load_keys()
+    {
+#pragma unroll
+        for (int i = 0; i < 2; i++)
 #pragma unroll
             for (int c = 0; c < Dim / 32; c++)
                 keys[i][c] =
-                    load_piece(x + c * 32, j < reach.keys && c * 32 + t * 8 < p.dim);
-        }
+                    load_piece(at_k[i] + c * 32, at_k[i] && c * 32 + t * 8 < job.dim);
     }
 
-    /* V's rows 2*t, 2*t + 1, 2*t + 8, 2*t + 9, elements 8*g and on of each 64. */
-    __device__ inline void load_values(int32_t key)
+    __device__ inline void load_values()
     {
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const int32_t j = key + 2 * t + i % 2 + i / 2 * 8;
-            const T *x = row_of(past_v, p.past_v, v, p.v, j) + g * 8;
+        for (int i = 0; i < 4; i++)
 #pragma unroll
             for (int c = 0; c < Dim / 64; c++)
                 values[i][c] =
-                    load_piece(x + c * 64, j < reach.keys && c * 64 + g * 8 < p.v_dim);
-        }
+                    load_piece(at_v[i] + c * 64, at_v[i] && c * 64 + g * 8 < job.v_dim);
     }
 
     __device__ inline void make_scores(float (&s)[2][4])
@@ -263,20 +304,28 @@ struct decode_warp {
             }
     }
 
-    /* Every `stride`-th 16 keys of [key, last). */
+    /* Every `stride`-th 16 keys of [key, last), of which the first have been asked for.
+     */
     __device__ inline void walk(int32_t key, int32_t last, int32_t stride)
     {
-        if (key < last)
-            load_keys(key);
+#pragma unroll
+        for (int i = 0; i < Dim / 8; i++)
+            o[i][0] = o[i][1] = o[i][2] = o[i][3] = 0;
+        largest[0] = largest[1] = -INFINITY;
+        sum[0] = sum[1] = 0;
         for (; key < last; key += stride) {
             float s[2][4];
-            load_values(key);
+            const bool more = key + stride < last;
             make_scores(s);
-            if (key + stride < last)
-                load_keys(key + stride);
+            if (more) {
+                find(key + stride);
+                load_keys();
+            }
             finish(s, key);
             count(s);
             weigh(s);
+            if (more)
+                load_values();
         }
 #pragma unroll
         for (int r = 0; r < 2; r++) {

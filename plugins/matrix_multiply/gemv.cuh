@@ -17,6 +17,7 @@
 #ifndef PLUGINS_MATRIX_MULTIPLY_GEMV_CUH
 #define PLUGINS_MATRIX_MULTIPLY_GEMV_CUH
 
+#include "kernels/activate.cuh"
 #include "plugins/matrix_multiply/gemv_walk.cuh"
 #include "plugins/matrix_multiply/pack.h"
 
@@ -156,20 +157,20 @@ static __device__ inline void store_pair(const gemv_job &g, const matrix_offsets
 
 /* ---- results --------------------------------------------------------------------- */
 
-/* The product of rows in `a`'s and `b`'s half from their sums. Called, not inlined: it
- * holds every activation. */
+/* The product of rows in `a`'s and `b`'s half from their sums. The gate of most networks
+ * is in line; the others are called, as code that is not run has to come from memory. */
 template <typename T>
-static __device__ __noinline__ void store_gated(const gemv_job &g,
-                                                const matrix_offsets &o, int64_t m,
-                                                int64_t n, float a, float b)
+static __device__ inline void store_gated(const gemv_job &g, const matrix_offsets &o,
+                                          int64_t m, int64_t n, float a, float b)
 {
     const matrix &d = g.j.p.at[PRODUCT_D];
     if (g.j.bias) {
         a += g.j.bias[n];
         b += g.j.bias[n + g.j.p.n];
     }
-    from_float((T *)g.j.d + o.at[PRODUCT_D] + m * d.row + n * d.column,
-               activate(a, g.more.gate) * b);
+    const float gate = g.more.gate.kind == STRATA_SILU ? a * sigmoid(a)
+                                                       : activate_called(a, g.more.gate);
+    from_float((T *)g.j.d + o.at[PRODUCT_D] + m * d.row + n * d.column, gate * b);
 }
 
 /* Result i of the block's tiles from `first` on: a column of Y, or a pair. */
