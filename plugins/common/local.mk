@@ -31,6 +31,7 @@ EXTRA_DIST += \
 	plugins/common/product/tensor_map.cuh \
 	plugins/common/product/windows.cuh \
 	plugins/common/product/written.cuh \
+	plugins/common/taps.h \
 	plugins/common/walk.h \
 	plugins/common/pointwise.cuh \
 	plugins/common/pointwise_walk.cuh \

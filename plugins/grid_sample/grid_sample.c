@@ -13,8 +13,8 @@
 #include "plugins/common/taps.h"
 #include "plugins/common/walk.h"
 
-#define TILE 64  /* pixels */
-#define TILES 16 /* of a block */
+#define TILE 64       /* pixels */
+#define ENTRIES 16384 /* of a block's tables: a corner of a pixel each */
 #define LANES 64 /* channels that lie side by side, at most at once */
 #define CORNERS 16
 
@@ -68,18 +68,20 @@ static double grid_flops(const strata_node *n)
 /* ---- running --------------------------------------------------------------------- */
 
 /* A tile's taps: offsets from the channel of the image; weight 0: nothing to read. Taps
- * that are neighbours in memory are patches, in their order. */
+ * that are neighbours in memory are patches, in their order: row and patch, which lie
+ * where the others do. */
 struct tile {
     int32_t corners;
     int32_t has_patches, has_zeros;
-    union {
-        int64_t at[CORNERS][TILE];
-        int64_t row[GRID_TAPS * TILE];
-    };
-    union {
-        float weight[CORNERS][TILE];
-        float patch[CORNERS * TILE];
-    };
+    int64_t (*at)[TILE], *row;
+    float (*weight)[TILE], *patch;
+};
+
+/* Tables of the tiles of a block. */
+struct tables {
+    int64_t at[ENTRIES];
+    float weight[ENTRIES];
+    struct tile tile[ENTRIES / TILE];
 };
 
 /* Taps of a tile along one dim: offsets, and weights, 0 beyond the border. */
@@ -306,37 +308,62 @@ static int64_t tile_pixels(int64_t begin, int64_t end)
     return end - begin < TILE ? end - begin : TILE;
 }
 
+static int64_t corners_of(const strata_run *r)
+{
+    const strata_grid_sample *p = r->params;
+    int64_t corners = 1;
+    for (int32_t d = 2; d < r->in[0].rank; d++)
+        corners *= grid_count(p->mode);
+    return corners;
+}
+
+/* Tables of pixels [begin, end) of an image. */
+static void make_tables(const strata_run *r, struct tables *t, int64_t image,
+                        int64_t begin, int64_t end)
+{
+    const strata_tensor *y = &r->out[0];
+    const int32_t dims = y->rank - 2;
+    const int64_t pixels = index_count(y, 2, y->rank), each = corners_of(r) * TILE;
+    const float *grid = (const float *)r->in[1].data + image * pixels * dims;
+    const int patches = has_patches(r, lanes_of(y));
+    take_function *take = ROW_BEST(take);
+    for (int64_t i = begin, k = 0; i < end; i += TILE, k++) {
+        struct tile *tile = &t->tile[k];
+        tile->has_patches = patches;
+        tile->row = t->at + k * each;
+        tile->patch = t->weight + k * each;
+        tile->at = (int64_t(*)[TILE])tile->row;
+        tile->weight = (float(*)[TILE])tile->patch;
+        take(r, grid + i * dims, tile, tile_pixels(i, end));
+    }
+}
+
 /* Pixels [begin, end) of an image: channel by channel, which caches hold meanwhile. */
 static void sample_block(const strata_run *r, int64_t image, int64_t begin, int64_t end)
 {
     const strata_tensor *y = &r->out[0];
-    const int32_t dims = y->rank - 2;
-    const int64_t pixels = index_count(y, 2, y->rank), lanes = lanes_of(y);
-    const float *grid = (const float *)r->in[1].data + image * pixels * dims;
-    take_function *take = ROW_BEST(take);
-    struct tile tile[TILES];
-    for (int64_t i = begin, k = 0; i < end; i += TILE, k++) {
-        tile[k].has_patches = has_patches(r, lanes);
-        take(r, grid + i * dims, &tile[k], tile_pixels(i, end));
-    }
+    const int64_t lanes = lanes_of(y);
+    struct tables t;
+    make_tables(r, &t, image, begin, end);
     for (int64_t c = 0; c < y->dims[1]; c += lanes)
         for (int64_t i = begin, k = 0; i < end; i += TILE, k++)
-            sample_tile(r, &tile[k], image, i, tile_pixels(i, end), c, lanes);
+            sample_tile(r, &t.tile[k], image, i, tile_pixels(i, end), c, lanes);
 }
 
 /* As large as blocks can be while all threads have some. */
-static int64_t block_pixels(int64_t images, int64_t pixels)
+static int64_t block_pixels(const strata_run *r, int64_t images, int64_t pixels)
 {
     const int64_t each = (images * pixels + threads_most() - 1) / threads_most();
     const int64_t tiles = (each + TILE - 1) / TILE;
-    return (tiles < TILES ? tiles : TILES) * TILE;
+    const int64_t most = ENTRIES / TILE / corners_of(r);
+    return (tiles < most ? tiles : most) * TILE;
 }
 
 static int grid_run(const strata_run *r)
 {
     const strata_tensor *y = &r->out[0];
     const int64_t pixels = index_count(y, 2, y->rank);
-    const int64_t each = block_pixels(y->dims[0], pixels);
+    const int64_t each = block_pixels(r, y->dims[0], pixels);
     const int64_t blocks = (pixels + each - 1) / each;
 #pragma omp parallel for schedule(static) if (y->count >= WALK_PARALLEL / 4)
     for (int64_t i = 0; i < y->dims[0] * blocks; i++) {
