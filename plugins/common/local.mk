@@ -31,7 +31,6 @@ EXTRA_DIST += \
 	plugins/common/product/tensor_map.cuh \
 	plugins/common/product/windows.cuh \
 	plugins/common/product/written.cuh \
-	plugins/common/taps.h \
 	plugins/common/walk.h \
 	plugins/common/pointwise.cuh \
 	plugins/common/pointwise_walk.cuh \

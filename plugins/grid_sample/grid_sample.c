@@ -10,7 +10,7 @@
 #endif
 
 #include "plugins/common/dense.h"
-#include "plugins/common/taps.h"
+#include "plugins/common/pointwise/taps.h"
 #include "plugins/common/walk.h"
 
 #define TILE 64       /* pixels */

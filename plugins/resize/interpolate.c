@@ -11,7 +11,7 @@
 #include <omp.h>
 #endif
 
-#include "plugins/common/taps.h"
+#include "plugins/common/pointwise/taps.h"
 #include "plugins/common/walk.h"
 #include "plugins/resize/plan.h"
 

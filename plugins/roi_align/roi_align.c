@@ -6,7 +6,7 @@
 #include "plugins/roi_align/roi_align.h"
 
 #include "plugins/common/dense.h"
-#include "plugins/common/taps.h"
+#include "plugins/common/pointwise/taps.h"
 #include "plugins/common/walk.h"
 
 #define CHANNELS 64 /* at once */

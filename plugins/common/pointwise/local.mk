@@ -14,7 +14,8 @@ plugins_common_libpointwise_la_SOURCES = \
 	plugins/common/pointwise/pass.c \
 	plugins/common/pointwise/row.h \
 	plugins/common/pointwise/span.c \
-	plugins/common/pointwise/span.h
+	plugins/common/pointwise/span.h \
+	plugins/common/pointwise/taps.h
 plugins_common_libpointwise_la_CFLAGS = $(CFLAGS_FOR_PLUGINS) \
 	-fno-math-errno -fno-trapping-math
 POINTWISE_LIBS = plugins/common/libpointwise.la $(M_LIBS)

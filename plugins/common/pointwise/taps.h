@@ -5,8 +5,8 @@
  * even if it is no number. Elements are collected one by one and then added in vectors:
  * on many processors that is faster than their instructions that gather.
  */
-#ifndef PLUGINS_COMMON_TAPS_H
-#define PLUGINS_COMMON_TAPS_H
+#ifndef PLUGINS_COMMON_POINTWISE_TAPS_H
+#define PLUGINS_COMMON_POINTWISE_TAPS_H
 
 #include "plugins/common/pointwise/row.h"
 
@@ -180,4 +180,4 @@ static inline const struct taps_code *taps_choose(void)
     return ROW_BEST(taps_code);
 }
 
-#endif /* PLUGINS_COMMON_TAPS_H */
+#endif /* PLUGINS_COMMON_POINTWISE_TAPS_H */
