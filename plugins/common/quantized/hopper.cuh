@@ -240,45 +240,22 @@ struct quantized_panels {
     {
         /* Loaded, as it were: a constant is no operand beside another. */
         halves = __shfl_sync(0xffffffff, QUICK_HALVES, 0);
-        warm();
-    }
-
-    /* Where the thread's part is of what a tile's sums are finished with: a line each. */
-    __device__ inline const float *line_of(int32_t column) const
-    {
-        enum { LINE = 32 };
-        const float *from = thread % 2 == 0 ? job.scale : job.bias;
-        if (C::Size == 1 && thread % 4 < 2) /* of floats nothing is quick */
-            from = thread % 2 == 0 ? job.quick_scale : job.quick_bias;
-        const int line = thread / 4;
-        return line < C::Columns / LINE        ? from + column + line * LINE
-               : thread == 127 && C::Size == 1 ? job.scale_out
-                                               : NULL;
-    }
-
-    /* What nobody writes comes near while the kernel before still runs: the job, which
-     * lies in as many lines of constants, and the first tile's lines. */
-    __device__ inline void warm(void) const
-    {
-        const int32_t *own = (const int32_t *)((const char *)&job + sizeof(product_job));
-#pragma unroll
-        for (int i = 0; i < (int)((sizeof job - sizeof(product_job)) / 4); i += 8)
-            asm volatile("" ::"r"(own[i]));
-        const uint32_t size = C::Pair ? 2 : (uint32_t)job.split;
-        const int32_t unit =
-            (int32_t)(blockIdx.x / size + (C::Turns ? group * (gridDim.x / size) : 0));
-        const float *line =
-            unit < job.units ? line_of(product_place_of<C>(job, unit, 0).column) : NULL;
-        if (line)
-            asm volatile("prefetch.global.L1 [%0];\n" ::"l"(line));
     }
 
     /* What the sums of a tile's columns are finished with comes near while these are
      * made: a thread loads one of each line, which is then there for all. */
     __device__ inline void fetch(int32_t column)
     {
-        const float *line = line_of(column);
-        ahead = line ? load_here(line) : 0;
+        enum { LINE = 32 };
+        const float *from = thread % 2 == 0 ? job.scale : job.bias;
+        if (C::Size == 1 && thread % 4 < 2) /* of floats nothing is quick */
+            from = thread % 2 == 0 ? job.quick_scale : job.quick_bias;
+        const int line = thread / 4;
+        ahead = 0;
+        if (line < C::Columns / LINE)
+            ahead = __ldg(from + column + line * LINE);
+        else if (thread == 127 && C::Size == 1)
+            ahead = load_here(job.scale_out);
     }
 
     /* Behind the products: until then the compiler may not drop the load. */
