@@ -56,6 +56,14 @@ static bool tail_of(bottleneck_tail *f, const strata_bottleneck *p, int stage)
     }
 }
 
+/* What lies between is the largest FP16 has where it would be infinite. */
+static void hold_within(bottleneck_tail *f)
+{
+    const float most = 65504;
+    f->low = fminf(fmaxf(f->low, -most), most);
+    f->high = fminf(fmaxf(f->high, -most), most);
+}
+
 /* Pads of channels stay 0. */
 static bool keeps_zero(const bottleneck_tail &f)
 {
@@ -197,6 +205,8 @@ static int bottleneck_setup(const strata_node *n, void *state)
     tail_of(&to->job.reduced, p, STRATA_BOTTLENECK_REDUCED);
     tail_of(&to->job.convolved, p, STRATA_BOTTLENECK_CONVOLVED);
     tail_of(&to->job.projected, p, STRATA_BOTTLENECK_PROJECTED);
+    hold_within(&to->job.reduced);
+    hold_within(&to->job.convolved);
     status = count_clusters(n, to);
     return status == STRATA_OK ? pack_weights(n, s, to) : status;
 }

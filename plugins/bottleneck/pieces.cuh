@@ -88,7 +88,7 @@ static __device__ inline void store_turned(uint32_t to, const uint32_t (&v)[2])
 
 enum bottleneck_kind { BOTTLENECK_BOUNDS, BOTTLENECK_SILU, BOTTLENECK_HARD_SWISH };
 
-/* An activation that is two bounds, or one of the above. */
+/* An activation that is two bounds, or one of the above, held to the bounds. */
 struct bottleneck_tail {
     int32_t kind;
     float low, high;
@@ -133,8 +133,10 @@ static __device__ inline void bottleneck_activate(uint32_t (&words)[N],
     else
 #pragma unroll
         for (int i = 0; i < N; i++)
-            words[i] = bottleneck_halves(bottleneck_curve(v[2 * i], f),
-                                         bottleneck_curve(v[2 * i + 1], f));
+            words[i] =
+                bottleneck_bounded(bottleneck_halves(bottleneck_curve(v[2 * i], f),
+                                                     bottleneck_curve(v[2 * i + 1], f)),
+                                   f);
 }
 
 static __device__ inline float2 bottleneck_floats(uint32_t word)
