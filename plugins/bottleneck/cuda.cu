@@ -56,12 +56,17 @@ static bool tail_of(bottleneck_tail *f, const strata_bottleneck *p, int stage)
     }
 }
 
+static float held(float bound)
+{
+    const float most = 65504;
+    return bound < -most ? -most : bound > most ? most : bound;
+}
+
 /* What lies between is the largest FP16 has where it would be infinite. */
 static void hold_within(bottleneck_tail *f)
 {
-    const float most = 65504;
-    f->low = fminf(fmaxf(f->low, -most), most);
-    f->high = fminf(fmaxf(f->high, -most), most);
+    f->low = held(f->low);
+    f->high = held(f->high);
 }
 
 /* Pads of channels stay 0. */
