@@ -9,8 +9,9 @@ LAYER_CASES += tests/plugins/pooling.c
 ONEDNN_SOURCES += plugins/pooling/onednn.c
 
 CUDA_PLUGIN_KERNELS += plugins/pooling/cuda.cu plugins/pooling/maxima.cu
-EXTRA_DIST += plugins/pooling/fixed.cuh plugins/pooling/maxima.cuh \
-	plugins/pooling/plain.cuh plugins/pooling/whole.cuh plugins/pooling/window.cuh
+EXTRA_DIST += plugins/pooling/fixed.cuh plugins/pooling/halves.cuh \
+	plugins/pooling/maxima.cuh plugins/pooling/plain.cuh plugins/pooling/whole.cuh \
+	plugins/pooling/window.cuh
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/pooling-cuda.la
 plugins_pooling_cuda_la_SOURCES =
