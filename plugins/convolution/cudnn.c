@@ -13,7 +13,7 @@
 #include "plugins/common/window.h"
 
 enum { WEIGHT, BIAS };
-enum { TF32_CHANNELS = 4 }; /* of a group, at least */
+enum { TF32_CHANNELS = 16 }; /* of a group, at least */
 
 struct convolution {
     const struct cudnn_choice *choice;
