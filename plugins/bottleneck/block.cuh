@@ -42,7 +42,7 @@ struct bottleneck_job {
     const uint8_t *weights; /* 17 matrices for each of the G*G blocks */
     const float *bias;      /* of 64*G, 64*G and 256*G results */
     __half *y;
-    bottleneck_tail reduced, convolved, projected;
+    stage_tail reduced, convolved, projected;
     divisor across, tiles; /* tiles of an image's row; of an image */
     int32_t units, by;     /* tiles of all images; that are under way at once */
     int32_t height, width, channels, results; /* whole eights of channels */
@@ -303,7 +303,7 @@ static __device__ inline void bottleneck_mask(uint32_t (&mask)[N], uint64_t insi
 /* Biases and the activation; N eights of pixels, from `eight` on, to a panel. */
 template <int N>
 static __device__ inline void bottleneck_keep(uint32_t panel, const float (&sum)[N][4],
-                                              const float *bias, const bottleneck_tail &f,
+                                              const float *bias, const stage_tail &f,
                                               const uint32_t (&mask)[N], int eight)
 {
     const uint32_t warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;

@@ -9,13 +9,12 @@
 #include "plugins/common/copy_ahead.cuh"
 
 #define MOST_SIDE INT16_MAX /* pixels */
-#define AHEAD                                                                            \
-    4 /* matrices of weights asked for before the input: those of its product            \
-       */
+#define AHEAD 4             /* matrices of weights asked for before the input */
 
 struct bottleneck_state {
-    bottleneck_job job;
-    int32_t root, clusters; /* at once */
+    uint8_t
+        job[sizeof(bottleneck_job)]; /* whose maps want 64 bytes, which this has not */
+    int32_t root, clusters;          /* at once */
     void *packed;
 };
 
@@ -26,34 +25,9 @@ static int refuse(const strata_node *n, const char *why)
 
 /* ---- what it takes --------------------------------------------------------------- */
 
-/* False: no kernel has it. */
-static bool tail_of(bottleneck_tail *f, const strata_bottleneck *p, int stage)
+static bool tail_of(stage_tail *f, const strata_bottleneck *p, int stage)
 {
-    const strata_activation a = {p->activation[stage] - 1, 0, p->alpha[stage],
-                                 p->beta[stage]};
-    *f = {BOTTLENECK_BOUNDS, -INFINITY, INFINITY};
-    if (p->activation[stage] <= 0)
-        return true;
-    switch (a.kind) {
-    case STRATA_RELU:
-        f->low = 0;
-        return true;
-    case STRATA_RELU6:
-        *f = {BOTTLENECK_BOUNDS, 0, 6};
-        return true;
-    case STRATA_CLIP:
-        *f = {BOTTLENECK_BOUNDS, (float)strata_activation_alpha(&a),
-              (float)strata_activation_beta(&a)};
-        return f->low <= f->high;
-    case STRATA_SILU:
-        f->kind = BOTTLENECK_SILU;
-        return true;
-    case STRATA_HARD_SWISH:
-        f->kind = BOTTLENECK_HARD_SWISH;
-        return true;
-    default:
-        return false;
-    }
+    return stage_tail_of(f, p->activation[stage], p->alpha[stage], p->beta[stage]);
 }
 
 static float held(float bound)
@@ -63,26 +37,20 @@ static float held(float bound)
 }
 
 /* What lies between is the largest FP16 has where it would be infinite. */
-static void hold_within(bottleneck_tail *f)
+static void hold_within(stage_tail *f)
 {
     f->low = held(f->low);
     f->high = held(f->high);
 }
 
-/* Pads of channels stay 0. */
-static bool keeps_zero(const bottleneck_tail &f)
-{
-    return f.low <= 0 && f.high >= 0;
-}
-
 static const char *refuse_tails(const strata_node *n, const bottleneck_shape &s)
 {
     const strata_bottleneck *p = (const strata_bottleneck *)n->params;
-    bottleneck_tail f;
+    stage_tail f;
     for (int i = 0; i < STRATA_BOTTLENECK_STAGES; i++)
         if (!tail_of(&f, p, i))
-            return "its activations are none, relu, relu6, clip, silu and hard_swish";
-    return s.results % 8 == 0 || keeps_zero(f)
+            return stage_tails;
+    return s.results % 8 == 0 || stage_keeps_zero(f)
                ? NULL
                : "the activation of 0 is none, and there are pads behind the channels";
 }
@@ -201,17 +169,19 @@ static int bottleneck_setup(const strata_node *n, void *state)
 {
     const strata_bottleneck *p = (const strata_bottleneck *)n->params;
     bottleneck_state *to = (bottleneck_state *)state;
+    bottleneck_job job = {};
     bottleneck_shape s = {};
     int status = bottleneck_resolve(n, &s);
     if (status != STRATA_OK)
         return status;
-    to->root = bottleneck_plan(&to->job, sizes_of(s));
-    to->job.ahead = AHEAD;
-    tail_of(&to->job.reduced, p, STRATA_BOTTLENECK_REDUCED);
-    tail_of(&to->job.convolved, p, STRATA_BOTTLENECK_CONVOLVED);
-    tail_of(&to->job.projected, p, STRATA_BOTTLENECK_PROJECTED);
-    hold_within(&to->job.reduced);
-    hold_within(&to->job.convolved);
+    to->root = bottleneck_plan(&job, sizes_of(s));
+    job.ahead = AHEAD;
+    tail_of(&job.reduced, p, STRATA_BOTTLENECK_REDUCED);
+    tail_of(&job.convolved, p, STRATA_BOTTLENECK_CONVOLVED);
+    tail_of(&job.projected, p, STRATA_BOTTLENECK_PROJECTED);
+    hold_within(&job.reduced);
+    hold_within(&job.convolved);
+    memcpy(to->job, &job, sizeof job);
     status = count_clusters(n, to);
     return status == STRATA_OK ? pack_weights(n, s, to) : status;
 }
@@ -231,8 +201,9 @@ static bool map_operands(bottleneck_job *job, const strata_run *r)
 static int bottleneck_run(const strata_run *r)
 {
     const bottleneck_state *s = (const bottleneck_state *)r->state;
-    bottleneck_job job = s->job;
+    bottleneck_job job;
     cudaLaunchAttribute attributes[2] = {};
+    memcpy(&job, s->job, sizeof job);
     const int32_t clusters = bottleneck_clusters(&job, r->in[0].dims[0], s->clusters);
     cudaLaunchConfig_t config = bottleneck_config(attributes, s->root, clusters);
     config.stream = layer_stream(r);

@@ -9,6 +9,7 @@
 #include "kernels/layer.cuh"
 #include "kernels/overlap.cuh"
 #include "plugins/common/product/wgmma.cuh"
+#include "plugins/common/stages/tail.cuh"
 
 /* A piece of memory into shared memory. */
 static __device__ inline void copy_piece(uint32_t to, const void *from, uint32_t bytes,
@@ -86,14 +87,6 @@ static __device__ inline void store_turned(uint32_t to, const uint32_t (&v)[2])
 
 /* ---- activations ----------------------------------------------------------------- */
 
-enum bottleneck_kind { BOTTLENECK_BOUNDS, BOTTLENECK_SILU, BOTTLENECK_HARD_SWISH };
-
-/* An activation that is two bounds, or one of the above, held to the bounds. */
-struct bottleneck_tail {
-    int32_t kind;
-    float low, high;
-};
-
 static __device__ inline uint32_t bottleneck_halves(float a, float b)
 {
     const __half2 two = __floats2half2_rn(a, b);
@@ -103,8 +96,7 @@ static __device__ inline uint32_t bottleneck_halves(float a, float b)
 }
 
 /* Rounding keeps order, so that halves may be bounded, two at once. */
-static __device__ inline uint32_t bottleneck_bounded(uint32_t word,
-                                                     const bottleneck_tail &f)
+static __device__ inline uint32_t bottleneck_bounded(uint32_t word, const stage_tail &f)
 {
     __half2 two;
     memcpy(&two, &word, sizeof two);
@@ -114,19 +106,17 @@ static __device__ inline uint32_t bottleneck_bounded(uint32_t word,
     return word;
 }
 
-static __device__ inline float bottleneck_curve(float x, const bottleneck_tail &f)
+static __device__ inline float bottleneck_curve(float x, const stage_tail &f)
 {
-    return x * (f.kind == BOTTLENECK_SILU ? sigmoid(x)
-                                          : clamp(fmaf(x, 1 / 6.0f, 0.5f), 0, 1));
+    return x * (f.kind == STAGE_SILU ? sigmoid(x) : clamp(fmaf(x, 1 / 6.0f, 0.5f), 0, 1));
 }
 
-/* The activation, and two to a word. */
+/* The activation, held to its bounds, and two to a word. */
 template <int N>
-static __device__ inline void bottleneck_activate(uint32_t (&words)[N],
-                                                  const float (&v)[2 * N],
-                                                  const bottleneck_tail &f)
+static __device__ inline void
+bottleneck_activate(uint32_t (&words)[N], const float (&v)[2 * N], const stage_tail &f)
 {
-    if (f.kind == BOTTLENECK_BOUNDS)
+    if (f.kind == STAGE_BOUNDS)
 #pragma unroll
         for (int i = 0; i < N; i++)
             words[i] = bottleneck_bounded(bottleneck_halves(v[2 * i], v[2 * i + 1]), f);

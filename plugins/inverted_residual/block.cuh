@@ -26,7 +26,7 @@ struct inverted_job {
     __half *y;
     const char *steps;         /* weights, a piece for each step */
     const float *project_bias; /* as many as are padded */
-    inverted_tail expanded, convolved, projected;
+    stage_tail expanded, convolved, projected;
     int32_t expands;                    /* 0: the input is what is convolved */
     int32_t in_c, depth, middle, out_c; /* depth: in_c to whole products */
     int32_t in_h, in_w, out_h, out_w, kernel, stride, pad_h, pad_w;

@@ -22,52 +22,21 @@ static int refuse(const strata_node *n, const char *why)
 
 /* ---- what it takes --------------------------------------------------------------- */
 
-/* False: no kernel has it. */
-static bool tail_of(inverted_tail *f, const strata_inverted_residual *p, int stage)
+static bool tail_of(stage_tail *f, const strata_inverted_residual *p, int stage)
 {
-    const strata_activation a = {p->activation[stage] - 1, 0, p->alpha[stage],
-                                 p->beta[stage]};
-    *f = {INVERTED_BOUNDS, -INFINITY, INFINITY};
-    if (p->activation[stage] <= 0)
-        return true;
-    switch (a.kind) {
-    case STRATA_RELU:
-        f->low = 0;
-        return true;
-    case STRATA_RELU6:
-        *f = {INVERTED_BOUNDS, 0, 6};
-        return true;
-    case STRATA_CLIP:
-        *f = {INVERTED_BOUNDS, (float)strata_activation_alpha(&a),
-              (float)strata_activation_beta(&a)};
-        return f->low <= f->high;
-    case STRATA_SILU:
-        f->kind = INVERTED_SILU;
-        return true;
-    case STRATA_HARD_SWISH:
-        f->kind = INVERTED_HARD_SWISH;
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* Pads of channels stay 0. */
-static bool keeps_zero(const inverted_tail &f)
-{
-    return f.low <= 0 && f.high >= 0;
+    return stage_tail_of(f, p->activation[stage], p->alpha[stage], p->beta[stage]);
 }
 
 static const char *refuse_tails(const strata_node *n, const inverted_shape &s)
 {
     const strata_inverted_residual *p = (const strata_inverted_residual *)n->params;
     const int last = s.projects ? STRATA_INVERTED_PROJECTED : STRATA_INVERTED_CONVOLVED;
-    inverted_tail f;
+    stage_tail f;
     for (int i = s.expands ? 0 : 1; i <= last; i++)
         if (!tail_of(&f, p, i))
-            return "its activations are none, relu, relu6, clip, silu and hard_swish";
+            return stage_tails;
     tail_of(&f, p, last);
-    return s.results % 8 == 0 || keeps_zero(f)
+    return s.results % 8 == 0 || stage_keeps_zero(f)
                ? NULL
                : "the activation of 0 is none, and there are pads behind the channels";
 }

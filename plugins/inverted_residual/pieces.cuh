@@ -7,14 +7,7 @@
 #define PLUGINS_INVERTED_RESIDUAL_PIECES_CUH
 
 #include "plugins/common/copy_ahead.cuh"
-
-enum inverted_kind { INVERTED_BOUNDS, INVERTED_SILU, INVERTED_HARD_SWISH };
-
-/* An activation that is two bounds, or one of the above. */
-struct inverted_tail {
-    int32_t kind;
-    float low, high;
-};
+#include "plugins/common/stages/tail.cuh"
 
 #if __CUDA_ARCH__ >= 900
 /* ---- barriers and copies --------------------------------------------------------- */
@@ -128,7 +121,7 @@ static __device__ inline uint32_t inverted_halves(float low, float high)
     return both;
 }
 
-static __device__ inline float inverted_bounded(float x, const inverted_tail &f)
+static __device__ inline float inverted_bounded(float x, const stage_tail &f)
 {
     asm("max.NaN.f32 %0, %0, %1; min.NaN.f32 %0, %0, %2;"
         : "+f"(x)
@@ -137,13 +130,13 @@ static __device__ inline float inverted_bounded(float x, const inverted_tail &f)
 }
 
 template <int N>
-static __device__ inline void inverted_activate(float (&v)[N], const inverted_tail &f)
+static __device__ inline void inverted_activate(float (&v)[N], const stage_tail &f)
 {
-    if (f.kind == INVERTED_BOUNDS) {
+    if (f.kind == STAGE_BOUNDS) {
 #pragma unroll
         for (int i = 0; i < N; i++)
             v[i] = inverted_bounded(v[i], f);
-    } else if (f.kind == INVERTED_SILU) {
+    } else if (f.kind == STAGE_SILU) {
 #pragma unroll
         for (int i = 0; i < N; i++)
             v[i] *= sigmoid(v[i]);
