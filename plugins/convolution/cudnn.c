@@ -13,7 +13,12 @@
 #include "plugins/common/window.h"
 
 enum { WEIGHT, BIAS };
-enum { TF32_CHANNELS = 16 }; /* of a group, at least */
+enum {
+    TF32_CHANNELS = 16, /* of a group, at least */
+    /* Bytes, at least: other batches have other plans, of which a smaller one may want
+     * some where a larger one wants none. */
+    LEAST_WORKSPACE = 1 << 20
+};
 
 struct convolution {
     const struct cudnn_choice *choice;
@@ -162,7 +167,7 @@ static int describe(const strata_node *n, struct cudnn_problem *p)
                            "an image of one pixel in planes, which cuDNN mistakes for "
                            "channels last");
     p->type = l->type;
-    /* Its TF32 kernels for fewer channels lose the last bit of a product, 2^-12 of 1. */
+    /* Its TF32 kernels for fewer channels lose a product's last bits, 2^-11 of 1. */
     p->tensor_cores =
         l->type == CUDNN_DATA_FLOAT
             ? strata_may_use_tf32(n) && n->weight[WEIGHT].dims[1] >= TF32_CHANNELS
@@ -216,10 +221,6 @@ static int choose(const strata_node *n, int index, struct cudnn_choice **choice,
     *plan = &(*choice)->plans[index];
     return STRATA_OK;
 }
-
-/* Other batches have other plans, of which a smaller one may want some where this one
- * wants none: what a batch that varies keeps is at least this. */
-#define LEAST_WORKSPACE ((size_t)1 << 20)
 
 static size_t workspace_of(const strata_node *n, int index)
 {
@@ -440,13 +441,12 @@ static const strata_row main_rows[] = {
     {{STRATA_F16_NHWC8 | STRATA_BF16_NHWC8 | STRATA_F32_NCHW}, {STRATA_SAME}},
 };
 
+/* By its relu; its FP16 kernels give 0 where a sum is out of range. */
+#define FLAGS (STRATA_WEIGHT_PACKED | STRATA_NAN_DROPPED | STRATA_OVERFLOW_DROPPED)
+
 #define IMPL(n_, rows_, efficiency_)                                                     \
     {                                                                                    \
-        .id = (n_) + 1, .device = STRATA_CUDA,                                           \
-        .min_sm =                                                                        \
-            80, /* By its relu; its FP16 kernels give 0 where a sum is out of range. */  \
-            .flags =                                                                     \
-                STRATA_WEIGHT_PACKED | STRATA_NAN_DROPPED | STRATA_OVERFLOW_DROPPED,     \
+        .id = (n_) + 1, .device = STRATA_CUDA, .min_sm = 80, .flags = FLAGS,             \
         .epilogues = STRATA_EPILOGUE_RESIDUAL | STRATA_EPILOGUE_ACTIVATION,              \
         .name = "cudnn_" #n_, .rows = STRATA_ARRAY(rows_), .activations = ACTIVATIONS,   \
         .efficiency = (efficiency_), .state_size = sizeof(struct convolution),           \
