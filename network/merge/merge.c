@@ -212,12 +212,26 @@ static int join_turns(struct merging *m, const struct network_siblings *g, int i
     return STRATA_OK;
 }
 
+/* One with one input, the first of `ends`; behind it stand its outputs. */
+static void add_layer(struct merging *m, char *name, const struct registry_layer *type,
+                      void *params, int *ends, int outputs, struct config_place place)
+{
+    m->net->layers[m->net->n_layers++] = (struct network_layer){.name = name,
+                                                                .type = type,
+                                                                .params = params,
+                                                                .inputs = &ends[0],
+                                                                .outputs = &ends[1],
+                                                                .n_inputs = 1,
+                                                                .n_outputs = outputs,
+                                                                .n_ports = 1,
+                                                                .place = place};
+}
+
 /* Both chains' results as halves that a Gated reads, in place of its Activation and its
  * product. */
 static int add_gated(struct merging *m, const struct network_siblings *g, int axis,
                      int whole, strata_error *err)
 {
-    struct network_layer *layer = &m->net->layers[m->net->n_layers];
     const struct network_layer *gate = &m->base->layers[network_behind_layer(g, 0)];
     const struct network_layer *product = &m->base->layers[network_behind_layer(g, 1)];
     const strata_activation *f = gate->params;
@@ -229,16 +243,7 @@ static int add_gated(struct merging *m, const struct network_siblings *g, int ax
     ends[1] = product->outputs[0];
     *p =
         (strata_gated){.kind = f->kind, .axis = axis, .alpha = f->alpha, .beta = f->beta};
-    *layer = (struct network_layer){.name = product->name,
-                                    .type = m->base->gated,
-                                    .params = p,
-                                    .inputs = &ends[0],
-                                    .outputs = &ends[1],
-                                    .n_inputs = 1,
-                                    .n_outputs = 1,
-                                    .n_ports = 1,
-                                    .place = product->place};
-    m->net->n_layers++;
+    add_layer(m, product->name, m->base->gated, p, ends, 1, product->place);
     return STRATA_OK;
 }
 
@@ -247,7 +252,6 @@ static int add_slice(struct merging *m, const struct network_siblings *g, int ax
                      int whole, strata_error *err)
 {
     static const char behind[] = " apart";
-    struct network_layer *layer = &m->net->layers[m->net->n_layers];
     const char *of = m->net->tensors[whole].name;
     const size_t n = (size_t)g->n;
     strata_slice *p = get(m->net, 1, sizeof *p, err);
@@ -265,16 +269,7 @@ static int add_slice(struct merging *m, const struct network_siblings *g, int ax
         ends[1 + c] = part;
     }
     *p = (strata_slice){.split = {split, g->n}, .axis = axis};
-    *layer = (struct network_layer){.name = name,
-                                    .type = m->base->slice,
-                                    .params = p,
-                                    .inputs = &ends[0],
-                                    .outputs = &ends[1],
-                                    .n_inputs = 1,
-                                    .n_outputs = g->n,
-                                    .n_ports = 1,
-                                    .place = member(m, g, 0, 0)->place};
-    m->net->n_layers++;
+    add_layer(m, name, m->base->slice, p, ends, g->n, member(m, g, 0, 0)->place);
     return STRATA_OK;
 }
 
@@ -291,7 +286,6 @@ static strata_ints one(struct merging *m, int64_t value, strata_error *err)
 static int add_range(struct merging *m, const struct network_layer *join, int larger,
                      int64_t begin, strata_error *err)
 {
-    struct network_layer *layer = &m->net->layers[m->net->n_layers];
     const int result = join->outputs[0];
     strata_slice *p = get(m->net, 1, sizeof *p, err);
     int *ends = get(m->net, 2, sizeof *ends, err);
@@ -305,16 +299,7 @@ static int add_range(struct merging *m, const struct network_layer *join, int la
                         .end = one(m, begin + m->base->tensors[result].dims[1], err)};
     if (!p->axes.n || !p->begin.n || !p->end.n)
         return STRATA_ENOMEM;
-    *layer = (struct network_layer){.name = join->name,
-                                    .type = m->base->slice,
-                                    .params = p,
-                                    .inputs = &ends[0],
-                                    .outputs = &ends[1],
-                                    .n_inputs = 1,
-                                    .n_outputs = 1,
-                                    .n_ports = 1,
-                                    .place = join->place};
-    m->net->n_layers++;
+    add_layer(m, join->name, m->base->slice, p, ends, 1, join->place);
     return STRATA_OK;
 }
 
