@@ -427,13 +427,12 @@ static int note_unused(const struct planner *planner, struct planner_fusion *f, 
     if (f->into == layer)
         return note(f, true, layer, err, "running it as it is costs less");
     const struct planner_node *head = &planner->nodes[f->into];
-    const char *why = "running it by itself costs less";
     bool epilogue = false;
     for (size_t i = 0; i < head->n_tail; i++)
         epilogue |= head->tail[i] == layer;
-    if (!epilogue && refused_group(planner, f->into))
-        why = refused_group(planner, f->into);
-    return note(f, true, f->into, err, "%s: %s", head->layer->name, why);
+    const char *why = epilogue ? NULL : refused_group(planner, f->into);
+    return note(f, true, f->into, err, "%s: %s", head->layer->name,
+                why ? why : "running it by itself costs less");
 }
 
 int planner_note_fusions(struct planner *planner, strata_error *err)
