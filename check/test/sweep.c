@@ -260,6 +260,9 @@ static void run_extras(struct check_child *c, const char *attrs, int rank, size_
 #define QUICK_STEP 5
 #define QUICK_FIRST 2
 
+/* Of a tensor: those of layers whose results grow as a product of their inputs. */
+#define QUICK_ELEMENTS (1 << 19)
+
 /* More elements than 16 bits count. */
 static void run_large(struct check_child *c)
 {
@@ -472,6 +475,7 @@ void cases_run(struct check_child *c, enum cases_sweep sweep)
         c->target.steady = c->target.one_mode = true;
     }
     run_own(c, sweep);
+    c->target.most = c->o->quick ? QUICK_ELEMENTS : 0;
     if (sweep == CASES_ALL) {
         run_many(c, k->attrs[0]);
         run_variations(c);
