@@ -5,7 +5,20 @@ SH_LOG_DRIVER = $(LOG_DRIVER)
 # Each test says in its log what it took.
 LOG_COMPILER = $(SHELL) $(srcdir)/tests/support/timed.sh
 SH_LOG_COMPILER = $(LOG_COMPILER) $(SHELL)
+TESTS_SAME = \
+	tests/check/numbers \
+	tests/engine/faults \
+	tests/engine/random_networks \
+	tests/formats/reformat \
+	tests/io/weights \
+	tests/language/linear \
+	tests/network/linear \
+	tests/planner/linear \
+	tests/planner/nets \
+	tests/planner/solver/exact \
+	tests/planner/solver/laws
 AM_TESTS_ENVIRONMENT = \
+	STRATA_TEST_SAME='$(TESTS_SAME)'; export STRATA_TEST_SAME; \
 	srcdir='$(abs_srcdir)'; export srcdir; \
 	builddir='$(abs_builddir)'; export builddir; \
 	CC='$(CC)'; export CC; \

@@ -176,7 +176,7 @@ Test(planner_linear, chains_that_may_be_composed)
 
 Test(planner_linear, chains_that_may_be_folded)
 {
-    expect_linear_from(put_scales, LAYERS / 4); /* each has many candidates */
+    expect_linear_from(put_scales, LAYERS / 8); /* each has many candidates */
 }
 
 Test(planner_linear, one_tensor_read_by_all)
