@@ -363,8 +363,10 @@ bool planner_joins(const struct planner *planner, int node);
 /* Whether a tensor may lie apart inside another in a format. */
 bool planner_may_lie_apart(const struct planner_model *m, int tensor, int format);
 /* candidate/precision.c: formats that a node's free floats may have by the network's
- * precision; all, after a warning, where the layer has no row at it. */
-uint64_t planner_precision(const struct planner *planner, const struct planner_node *n);
+ * precision; all, after a warning, where the layer has no row at it, unless the planner
+ * made it of others. */
+uint64_t planner_precision(const struct planner *planner, const struct planner_node *n,
+                           bool made);
 /* candidate/candidate.c: EPLAN with every impl's reason if none is usable. */
 int planner_find_candidates(struct planner *planner, struct planner_model *m, int node,
                             strata_error *err);

@@ -428,7 +428,8 @@ static int find_runs(struct planner *planner, struct planner_model *m, int node,
     struct expansion x = {
         .planner = planner, .m = m, .node = node, .only = only, .kind = kind};
     const struct planner_node *n = expanded(&x);
-    uint64_t precision = only ? ~UINT64_C(0) : planner_precision(planner, n);
+    const bool made = n != &planner->nodes[node];
+    uint64_t precision = only ? ~UINT64_C(0) : planner_precision(planner, n, made);
     bool wished = planner_wish_holds(planner->network, n->layer);
     const struct registry_impl **impls = ordered_impls(n->layer->type, err);
     int status = impls ? STRATA_OK : STRATA_ENOMEM;

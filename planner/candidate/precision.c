@@ -40,7 +40,8 @@ static bool row_has_precision(const struct planner *planner, const struct planne
     return true;
 }
 
-uint64_t planner_precision(const struct planner *planner, const struct planner_node *n)
+uint64_t planner_precision(const struct planner *planner, const struct planner_node *n,
+                           bool made)
 {
     uint64_t wanted = precision_formats(planner->network->build.precision);
     const struct registry_layer *type = n->layer->type;
@@ -53,6 +54,8 @@ uint64_t planner_precision(const struct planner *planner, const struct planner_n
             if (row_has_precision(planner, n, &type->impls[i].rows[r], wanted))
                 return wanted;
     }
+    if (made) /* its layers by themselves keep what is asked for */
+        return wanted;
     if (here)
         log_line(STRATA_LOG_WARNING,
                  "layer '%s': %s has no impl at the precision asked for; it runs in "

@@ -219,6 +219,43 @@ Test(fuse_bottleneck, is_not_taken_where_it_is_not_cheaper)
     planning_close(&s);
 }
 
+static uint64_t half_formats(void)
+{
+    uint64_t mask = 0;
+    for (int f = 0; f < STRATA_FORMAT_COUNT; f++)
+        mask |= (uint64_t)(format_at(f)->dtype == STRATA_FP16) << f;
+    return mask;
+}
+
+/* The same node where the only impl of its layer is of FP16. */
+static uint64_t formats_by_half_impl(const struct planning *s,
+                                     const struct planner_node *node, bool made)
+{
+    const struct registry_row row = {.in = {half_formats()}, .out = {STRATA_SAME}};
+    struct registry_impl impl = node->layer->type->impls[0];
+    struct registry_layer type = *node->layer->type;
+    struct network_layer layer = *node->layer;
+    struct planner_node n = *node;
+    impl.rows = &row;
+    impl.impl.rows.n = 1;
+    type.impls = &impl;
+    type.n_impls = 1;
+    layer.type = &type;
+    n.layer = &layer;
+    return planner_precision(s->planner, &n, made);
+}
+
+/* Layers as the network has them run in another one where there is no other way. */
+Test(fuse_bottleneck, has_no_precision_that_its_layers_were_not_asked_for)
+{
+    struct planning s;
+    plan_at(&s, RESIDUAL "[build]\nprecision = fp32\n", 100, 1000);
+    const struct planner_node *n = &s.planner->nodes[chain_node(&s, "reduce")];
+    cr_expect(!(formats_by_half_impl(&s, &n->longer->node, true) & half_formats()));
+    cr_expect(formats_by_half_impl(&s, n, false) & half_formats());
+    planning_close(&s);
+}
+
 /* The plan that takes it, run. */
 Test(fuse_bottleneck, values_of_a_block_that_is_taken)
 {
