@@ -21,6 +21,7 @@
 
 struct planner;
 struct planner_candidate;
+struct planner_node;
 struct registry_row;
 
 /* ---- analytic (analytic.c) ---------------------------------------------------- */
@@ -57,6 +58,10 @@ int cost_query_run(struct cost_query *q, const struct planner *planner,
 int cost_query_reformat(struct cost_query *q, const struct planner *planner, int tensor,
                         int from, int to, strata_error *err);
 void cost_query_free(struct cost_query *q);
+/* Of a candidate's node: a port before this one that reads the same tensor in the same
+ * format; or -1. Both are one piece of memory. */
+int cost_port_before(const struct planner_node *n, const struct planner_candidate *c,
+                     int port);
 /* Whether a run drives out of the device's cache what it left there: then it finds only
  * its inputs, which the layer before has just written. */
 bool cost_is_cold(const struct planner *planner);

@@ -262,6 +262,12 @@ static int finish_key(struct text *t, char **out, strata_error *err)
     return STRATA_OK;
 }
 
+/* The format of a node's i-th input. */
+static int format_read(const struct planner_candidate *c, int i)
+{
+    return c->in_formats[i < PLAN_MAX_PORTS ? i : PLAN_MAX_PORTS - 1];
+}
+
 static int fill_views(strata_tensor **out, const struct planner *planner,
                       const struct planner_node *n, const struct planner_candidate *c,
                       bool output, strata_error *err)
@@ -274,7 +280,7 @@ static int fill_views(strata_tensor **out, const struct planner *planner,
     for (int i = 0; i < count && status == STRATA_OK; i++) {
         strata_desc d;
         int port = i < PLAN_MAX_PORTS ? i : PLAN_MAX_PORTS - 1;
-        int format = output ? c->out_formats[port] : c->in_formats[port];
+        int format = output ? c->out_formats[port] : format_read(c, i);
         int tensor = output ? planner_output(planner, n, c->fused, i) : n->in[i];
         status = planner_desc(&d, planner->network, tensor, format, err);
         if (status == STRATA_OK)
@@ -304,6 +310,27 @@ static int seen_weights(const struct registry_layer *type, const strata_impl *im
     return (int)n;
 }
 
+int cost_port_before(const struct planner_node *n, const struct planner_candidate *c,
+                     int port)
+{
+    int read = 0;
+    while (read < n->n_in && planner_port(n, read) != port)
+        read++;
+    for (int i = 0; i < read && read < n->n_in; i++)
+        if (n->in[i] == n->in[read] && format_read(c, i) == format_read(c, read))
+            return planner_port(n, i);
+    return -1;
+}
+
+/* Ports that read what an earlier one does, which is loaded once. */
+static void add_repeats(struct text *t, const struct planner_node *n,
+                        const struct planner_candidate *c)
+{
+    for (int port = 1, before; port < n->n_ports; port++)
+        if ((before = cost_port_before(n, c, port)) >= 0)
+            text_add(t, " in%d=in%d", port, before);
+}
+
 int cost_query_run(struct cost_query *q, const struct planner *planner,
                    const struct planner_candidate *c, strata_error *err)
 {
@@ -323,6 +350,7 @@ int cost_query_run(struct cost_query *q, const struct planner *planner,
     add_module(&t, c->impl);
     text_add(&t, " row=%d", c->row);
     add_tensors(&t, "in", q->in, n->n_ports);
+    add_repeats(&t, n, c);
     add_tensors(&t, "out", q->out, n->n_out);
     add_tensors(&t, "weights", q->weights, seen_weights(type, &c->impl->impl));
     add_attributes(&t, type, c->fused && n->composed ? n->composed : n->layer->params);

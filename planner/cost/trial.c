@@ -73,6 +73,26 @@ static int get_tensors(struct trial *t, strata_tensor *tensors, int n, bool weig
     return status;
 }
 
+static int get_inputs(struct trial *t, const struct trial_pattern *p, strata_error *err)
+{
+    strata_tensor *in = t->query->in;
+    int status = STRATA_OK;
+    for (int i = 0, before; i < t->node->n_ports && status == STRATA_OK; i++)
+        if ((before = cost_port_before(t->node, t->query->candidate, i)) >= 0)
+            in[i].data = in[before].data;
+        else
+            status = get_tensors(t, &in[i], 1, false, p, err);
+    return status;
+}
+
+/* Each piece of memory is given back once. */
+static void part_inputs(struct trial *t, strata_tensor *in)
+{
+    for (int i = t->node->n_ports - 1; i >= 0; i--)
+        if (cost_port_before(t->node, t->query->candidate, i) >= 0)
+            in[i].data = NULL;
+}
+
 static void put_tensors(struct trial *t, strata_tensor *tensors, int n)
 {
     for (int i = 0; tensors && i < n; i++) {
@@ -98,6 +118,7 @@ void trial_close(struct trial *t)
     if (t->set_up && impl->teardown)
         impl->teardown(t->state);
     pack_free(&t->packs);
+    part_inputs(t, q->in);
     put_tensors(t, q->in, t->node->n_ports);
     put_tensors(t, q->out, t->node->n_out);
     put_tensors(t, t->weights, t->run.n_weights);
@@ -173,7 +194,7 @@ static int prepare_run(struct trial *t, const struct trial_pattern *p, strata_er
     if (t->view.epilogue.flags & STRATA_EPILOGUE_RESIDUAL)
         status = get_tensors(t, &t->view.residual, 1, false, p, err);
     if (status == STRATA_OK)
-        status = get_tensors(t, t->query->in, t->node->n_ports, false, p, err);
+        status = get_inputs(t, p, err);
     if (status == STRATA_OK)
         status = get_tensors(t, t->query->out, t->node->n_out, false, p, err);
     if (status == STRATA_OK)
@@ -276,6 +297,8 @@ void *trial_input(const struct trial *t, int k, size_t *bytes)
         *bytes = (size_t)strata_desc_bytes(&t->query->from);
         return t->from;
     }
-    *bytes = from ? tensor_bytes(from) : 0;
+    const bool again =
+        k < t->run.n_in && cost_port_before(t->node, t->query->candidate, k) >= 0;
+    *bytes = from && !again ? tensor_bytes(from) : 0;
     return from ? from->data : NULL;
 }

@@ -92,6 +92,20 @@ static void record(struct planning *s, struct cost_table *t)
     cr_assert_eq(t->n, report.queries);
 }
 
+/* A sum of a tensor with itself, and one of that with another. */
+static void write_sums(void)
+{
+    FILE *f = fopen(net, "w");
+    cr_assert_not_null(f);
+    fputs("[network]\nformat = 1\noutputs = other\n[runtime]\nthreads = 1\n"
+          "[build]\nfusion = no\n[input x]\nshape = 1 x 3 x 8 x 8\n"
+          "[layer a]\ntype = Activation\nkind = tanh\n"
+          "[layer twice]\ntype = ElementWise\nop = sum\ninputs = a, a\n"
+          "[layer other]\ntype = ElementWise\nop = product\ninputs = a, twice\n",
+          f);
+    fclose(f);
+}
+
 /* ---- keys ------------------------------------------------------------------------- */
 
 /* What was measured in one mode says nothing of another. */
@@ -151,6 +165,27 @@ Test(cost, keys_hold_no_names_and_equal_layers_share_them)
     }
     while (n > 0)
         free(first[--n]);
+}
+
+/* Which an impl reads but once from memory; both ports are timed with one. */
+Test(cost, keys_say_which_ports_read_one_tensor)
+{
+    struct planning s;
+    struct cost_table t;
+    size_t sums = 0;
+    write_sums();
+    open(&s, NULL);
+    record(&s, &t);
+    for (size_t i = 0; i < t.n; i++) {
+        const char *key = t.entries[i].key;
+        const bool one = strstr(key, " in1=in0 ") != NULL;
+        cr_expect(!one || strstr(key, "op:sum"), "%s", key);
+        cr_expect(!strstr(key, "op:product") || !one, "%s", key);
+        sums += one;
+    }
+    cr_expect_gt(sums, 0);
+    cost_table_free(&t);
+    planning_close(&s);
 }
 
 static bool lie_alike(const struct planning *s, int tensor, int a, int b)
