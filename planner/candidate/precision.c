@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What `precision` leaves of the formats: those of one float dtype, or of two, and all of
- * the dtypes that it does not touch.
+ * the dtypes that it does not touch; and what a tensor may then have.
  */
 #include "planner/planner.h"
 
@@ -62,4 +62,29 @@ uint64_t planner_precision(const struct planner *planner, const struct planner_n
                  "another",
                  n->layer->name, type->full_name);
     return ~UINT64_C(0);
+}
+
+/* The format that an application binds a tensor in, which layers may read as it is. */
+static uint64_t bound_format(const strata_network *net, const struct network_tensor *t)
+{
+    return t->producer < 0 ? format_mask(net->inputs[t->port].format) : 0;
+}
+
+uint64_t planner_allowed(const strata_network *net, int tensor, bool output,
+                         uint64_t wish, uint64_t precision)
+{
+    const struct network_tensor *t = &net->tensors[tensor];
+    const bool fixed = output && t->exact, free = dtype_is_free(t->dtype) && !fixed;
+    const uint64_t dtypes = output ? precision : precision | bound_format(net, t);
+    const uint64_t limit = (output && t->formats ? t->formats : ~UINT64_C(0)) &
+                           (free ? wish & dtypes : ~UINT64_C(0));
+    uint64_t allowed = 0;
+    for (int f = 0; f < STRATA_FORMAT_COUNT; f++) {
+        strata_desc d;
+        const int dtype = format_at(f)->dtype;
+        const bool fits = dtype == t->dtype || (free && dtype_is_free(dtype));
+        if (fits && limit >> f & 1 && planner_desc(&d, net, tensor, f, NULL) == STRATA_OK)
+            allowed |= UINT64_C(1) << f;
+    }
+    return allowed;
 }
