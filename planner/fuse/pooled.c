@@ -91,8 +91,7 @@ int planner_make_pooled(struct planner *planner, strata_error *err)
     int status = reader ? STRATA_OK : STRATA_ENOMEM;
     for (size_t i = 0; i < planner->n_nodes && status == STRATA_OK; i++) {
         struct chain c;
-        if (is_convolution(planner, (int)i) &&
-            find_chain(&c, planner, reader, (int)i))
+        if (is_convolution(planner, (int)i) && find_chain(&c, planner, reader, (int)i))
             status = add_group(planner, &c, err);
     }
     free(reader);

@@ -15,7 +15,7 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS)
 {
     extern __shared__ __align__(128) uint8_t memory[];
     const uint32_t filter = blockIdx.y * FILTERS, rows = job.stem.rows;
-    const stem_tail tail(job.stem, filter + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4);
+    const stem_tail tail(job.stem, filter + stem_filter<S>());
     uint4 weight[S::Steps];
     stem_take<S>(weight, job.stem.weight);
     launch_next();
@@ -24,7 +24,7 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS)
     const uint32_t end = (uint32_t)((uint64_t)rows * (blockIdx.x + 1) / gridDim.x);
     while (row < end) {
         const pooled_row at(job, row);
-        const int32_t last = min(job.high, at.h + (int32_t)(end - row));
+        const int32_t last = min((int32_t)job.stem.high, at.h + (int32_t)(end - row));
         pooled_walk<T, S>(job, at, last, tail, weight, memory, filter);
         row += (uint32_t)(last - at.h);
     }
@@ -43,7 +43,7 @@ typedef stem_launch<pooled_job> launch;
 template <class S>
 static const launch launch_of = {
     {pooled_kernel<float, S>, pooled_kernel<__half, S>},
-    {S::Columns, S::Height, S::PerRow, S::Shared + S::Columns * THREADS}};
+    {S::Columns, S::Height, S::PerRow, S::Down, S::Shared + S::Columns *THREADS}};
 
 /* Maxima of a tile of so many columns of results. */
 static int64_t across_of(const struct window *pool, int64_t columns)
@@ -144,7 +144,7 @@ static pooled_job job_of(const strata_run *r, const pooled_state *s, const launc
     const struct window *w = &s->pool;
     pooled_job job = {};
     job.stem = stem_wgmma_job_of(r, tail_of(r->params));
-    job.high = (int32_t)w->out[1];
+    job.stem.high = (uint32_t)w->out[1];
     job.wide = (int32_t)w->out[2];
     job.across = (int32_t)across_of(w, l->sizes.columns);
     job.kernel_h = (int32_t)w->kernel[1];
@@ -154,8 +154,7 @@ static pooled_job job_of(const strata_run *r, const pooled_state *s, const launc
     job.stride_w = (int32_t)w->stride[2];
     job.begin_w = (int32_t)w->begin[2];
     job.stem.across = (uint32_t)tiles_of(w, l->sizes.columns);
-    job.stem.rows =
-        (uint32_t)r->in[0].dims[0] * job.stem.across * (uint32_t)job.high;
+    job.stem.rows = (uint32_t)r->in[0].dims[0] * job.stem.across * job.stem.high;
     return job;
 }
 
@@ -166,7 +165,7 @@ static int pooled_run(const strata_run *r)
     const pooled_job job = job_of(r, s, l);
     const uint32_t most = (uint32_t)s->convolution.multiprocessors * BLOCKS;
     const dim3 grid(job.stem.rows < most ? job.stem.rows : most,
-                    (job.stem.filters + FILTERS - 1) / FILTERS);
+                    stem_blocks(job.stem.filters, l->sizes));
     if (job.stem.rows == 0)
         return STRATA_OK;
     launch_overlapped(l->of(&r->in[0]), grid, dim3(THREADS), (size_t)l->sizes.shared,

@@ -261,11 +261,11 @@ static const void *extension(const char *id)
 /* ---- tables -------------------------------------------------------------------- */
 
 #define PARAMS strata_pooled_convolution
-#define POOL(field, low, says)                                                          \
-    {                                                                                   \
-        .name = "pool_" #field, .type = STRATA_INTS,                                    \
-        .offset = offsetof(PARAMS, pooling.field), .min = low, .max = INT32_MAX,        \
-        .doc = says                                                                     \
+#define POOL(field, low, says)                                                           \
+    {                                                                                    \
+        .name = "pool_" #field, .type = STRATA_INTS,                                     \
+        .offset = offsetof(PARAMS, pooling.field), .min = low, .max = INT32_MAX,         \
+        .doc = says                                                                      \
     }
 
 static const strata_attr attrs[] = {
@@ -303,8 +303,9 @@ static const strata_attr attrs[] = {
      .doc = "as in Activation; inf: the kind's own"},
     POOL(kernel, 1, "size of a maximum's window, one value or one per spatial dim"),
     POOL(stride, 1, "step of that window; empty: 1"),
-    POOL(pad, 0, "border of the results, which no maximum has: one value, one per "
-                 "spatial dim, or all begins and then all ends; empty: 0"),
+    POOL(pad, 0,
+         "border of the results, which no maximum has: one value, one per "
+         "spatial dim, or all begins and then all ends; empty: 0"),
     POOL(dilation, 1, "distance of that window's elements; empty: 1"),
     {.name = "pool_pad_mode",
      .type = STRATA_ENUM,

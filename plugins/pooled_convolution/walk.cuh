@@ -18,9 +18,9 @@ enum { MOST_POOLED = 3 }; /* columns of a maximum */
 /* A maximum's rows begin stride_h below those of the one above, and one is of both at
  * most; the last row of each is another. */
 struct pooled_job {
-    stem_wgmma_job stem;   /* out_h, out_w: of the convolution; rows: of maxima */
-    int32_t high, wide;    /* maxima of an image */
-    int32_t across;        /* maxima of a row of a tile */
+    stem_wgmma_job stem; /* out_h, out_w: of the convolution; high, rows: of maxima */
+    int32_t wide;        /* maxima of a row of an image */
+    int32_t across;      /* maxima of a row of a tile */
     int32_t kernel_h, stride_h, begin_h;
     int32_t kernel_w, stride_w, begin_w;
 };
@@ -32,9 +32,9 @@ struct pooled_row {
 
     __device__ inline pooled_row(const pooled_job &job, uint32_t row)
     {
-        const uint32_t tile = row / job.high;
+        const uint32_t tile = row / job.stem.high;
         image = tile / job.stem.across;
-        h = (int32_t)(row - tile * job.high);
+        h = (int32_t)(row - tile * job.stem.high);
         w = (int32_t)(tile - image * job.stem.across) * job.across;
         q = max(w * job.stride_w - job.begin_w, 0);
     }
@@ -168,7 +168,8 @@ struct pooled_way {
         both = job.kernel_h > job.stride_h;
         whole = min(at.h * job.stride_h + below, job.stem.out_h) - 1;
         y = job.stem.y + filter +
-            (((size_t)at.image * job.high + at.h) * job.wide + at.w) * job.stem.stored;
+            (((size_t)at.image * job.stem.high + at.h) * job.wide + at.w) *
+                job.stem.stored;
         most.clear(S::Columns);
     }
 
@@ -200,10 +201,10 @@ struct pooled_way {
 /* Rows of maxima from at.h to `last` of one tile. Rows of windows are made in two parts;
  * what becomes of the second is done while the next row's are made. */
 template <typename T, class S>
-static __device__ inline void
-pooled_walk(const pooled_job &job, const pooled_row &at, int32_t last,
-            const stem_tail &tail, const uint4 (&weight)[S::Steps], uint8_t *ring,
-            uint32_t filter)
+static __device__ inline void pooled_walk(const pooled_job &job, const pooled_row &at,
+                                          int32_t last, const stem_tail &tail,
+                                          const uint4 (&weight)[S::Steps], uint8_t *ring,
+                                          uint32_t filter)
 {
     const int First = (S::Columns + 16) / 32 * 16, Second = S::Columns - First;
     const stem_wgmma_job &stem = job.stem;

@@ -24,18 +24,21 @@ static const struct layer_case cases[] = {
     {"PooledConvolution", THREE POOL "filters = 8", .in = {S4(2, 1, 22, 19)}},
     {"PooledConvolution", THREE PADDED "filters = 33; pad = 1", .in = {S4(1, 4, 23, 24)},
      .absent = NO_BIAS},
-    {"PooledConvolution", THREE PADDED "filters = 16; activation = silu; pad = 0, 1, 1, 0",
+    {"PooledConvolution",
+     THREE PADDED "filters = 16; activation = silu; pad = 0, 1, 1, 0",
      .in = {S4(1, 2, 16, 21)}, .may_refuse = true},
-    {"PooledConvolution", THREE PADDED "filters = 16; pad = 0, 1, 1, 0; "
-                                       "activation = clip; alpha = -0.5; beta = 0.25",
+    {"PooledConvolution",
+     THREE PADDED "filters = 16; pad = 0, 1, 1, 0; "
+                  "activation = clip; alpha = -0.5; beta = 0.25",
      .in = {S4(1, 2, 16, 21)}},
     {"PooledConvolution",
      SEVEN PADDED "filters = 12; activation = clip; alpha = 0.5; beta = 2",
      .in = {S4(1, 3, 20, 22)}, .may_refuse = true},
     {"PooledConvolution", SEVEN PADDED "filters = 24; activation = relu6",
      .in = {S4(2, 3, 9, 10)}},
-    {"PooledConvolution", THREE "filters = 24; pool_kernel = 2; "
-                                "pool_stride = 2",
+    {"PooledConvolution",
+     THREE "filters = 24; pool_kernel = 2; "
+           "pool_stride = 2",
      .in = {S4(1, 3, 21, 27)}},
     {"PooledConvolution", THREE "filters = 8; pool_kernel = 2; pool_stride = 1",
      .in = {S4(1, 3, 17, 20)}},
@@ -49,11 +52,13 @@ static const struct layer_case cases[] = {
     {"PooledConvolution", SEVEN RELU PADDED "filters = 8", .in = {S4(1, 3, 2, 300)}},
     {"PooledConvolution", THREE RELU CEILED "filters = 8", .in = {S4(1, 3, 13, 275)}},
     {"PooledConvolution", THREE RELU PADDED "filters = 136", .in = {S4(5, 3, 12, 133)}},
-    {"PooledConvolution", THREE "filters = 8; pool_kernel = 3; pool_stride = 2; "
-                                "pool_pad = 1, 2, 0, 1",
+    {"PooledConvolution",
+     THREE "filters = 8; pool_kernel = 3; pool_stride = 2; "
+           "pool_pad = 1, 2, 0, 1",
      .in = {S4(1, 3, 21, 30)}},
-    {"PooledConvolution", THREE PADDED "filters = 8; pool_pad_mode = explicit; "
-                                       "pool_ceil_mode = yes",
+    {"PooledConvolution",
+     THREE PADDED "filters = 8; pool_pad_mode = explicit; "
+                  "pool_ceil_mode = yes",
      .in = {S4(1, 3, 18, 18)}, .may_refuse = true},
     {"PooledConvolution", "kernel = 3; filters = 6; pool_kernel = 2; pool_stride = 2",
      .in = {S4(2, 5, 9, 8)}, .may_refuse = true},
@@ -82,10 +87,11 @@ static const struct layer_case cases[] = {
      .in = {S4(1, 3, 8, 8)}, .refused = true},
     {"PooledConvolution", "kernel = 3; filters = 4; groups = 2; pool_kernel = 2",
      .in = {S4(1, 3, 8, 8)}, .refused = true},
-    {"PooledConvolution", "kernel = 3; filters = 4; pool_kernel = 2",
-     .in = {S2(3, 8)}, .refused = true},
-    {"PooledConvolution", "kernel = 3; filters = 4; pool_kernel = 2; pool_pad = 1; "
-                          "pool_pad_mode = valid",
+    {"PooledConvolution", "kernel = 3; filters = 4; pool_kernel = 2", .in = {S2(3, 8)},
+     .refused = true},
+    {"PooledConvolution",
+     "kernel = 3; filters = 4; pool_kernel = 2; pool_pad = 1; "
+     "pool_pad_mode = valid",
      .in = {S4(1, 3, 8, 8)}, .refused = true},
 };
 

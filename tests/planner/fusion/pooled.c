@@ -19,13 +19,15 @@ TestSuite(fuse_pooled, .init = scratch_make, .fini = scratch_remove, .timeout = 
 #define ABS(name, of) "[layer " name "]\ntype = Unary\nop = abs\ninputs = " of "\n"
 
 static const struct chain_case chains[] = {
-    {"maxima of an activation", HEAD("pool") FIRST RELU MAXIMA("pad = 1\n"), "conv", 3, 0},
+    {"maxima of an activation", HEAD("pool") FIRST RELU MAXIMA("pad = 1\n"), "conv", 3,
+     0},
     {"maxima of results", HEAD("pool") FIRST MAXIMA(""), "conv", 2, 0},
     {"something behind", HEAD("y") FIRST RELU MAXIMA("") ABS("y", "pool"), "conv", 3, 0},
-    {"another activation", HEAD("pool") FIRST ACT("relu", "silu") MAXIMA("ceil_mode = yes\n"),
-     "conv", 3, 0},
-    {"bounds", HEAD("pool") FIRST "[layer clip]\ntype = Activation\nkind = clip\n"
-                                  "alpha = -0.5\nbeta = 1\n" MAXIMA(""),
+    {"another activation",
+     HEAD("pool") FIRST ACT("relu", "silu") MAXIMA("ceil_mode = yes\n"), "conv", 3, 0},
+    {"bounds",
+     HEAD("pool") FIRST "[layer clip]\ntype = Activation\nkind = clip\n"
+                        "alpha = -0.5\nbeta = 1\n" MAXIMA(""),
      "conv", 3, 0},
     {"strides and groups",
      HEAD("pool") CONVOLUTION("conv", 6, 3x2, "groups = 3\nstride = 2x1\n")
@@ -196,11 +198,13 @@ Test(fuse_pooled, is_not_timed_where_its_claims_are_hopeless)
     cr_expect_eq(p.asked, 0);
     cr_expect_eq(chain_members(n->group, POOLED), 3);
     cr_expect_eq(chosen_for(&s, "conv"), CANDIDATE_RUN);
-    cr_expect(strstr(reason_of(&s, "pool"), "by its claims"), "%s", reason_of(&s, "pool"));
+    cr_expect(strstr(reason_of(&s, "pool"), "by its claims"), "%s",
+              reason_of(&s, "pool"));
     planning_close(&s);
 }
 
-/* ---- on CUDA, by the analytic model ------------------------------------------------- */
+/* ---- on CUDA, by the analytic model -------------------------------------------------
+ */
 
 #define IMAGE(out)                                                                       \
     "[network]\nformat = 1\noutputs = " out "\n[weights w]\nrandom = 3\n"                \

@@ -28,30 +28,35 @@ enum {
     STAGE_ROW = 144 /* bytes of a pixel's filters, 16 of them to spread banks */
 };
 
-/* Columns windows side by side, of at most Height rows and PerRow*4 taps in each. */
-template <int Columns_, int Height_, int PerRow_>
+/* Columns windows side by side, of at most Height rows and PerRow*4 taps in each; Down
+ * rows of windows at once, for as many times fewer filters, whose weights lie two rows of
+ * the image lower for each: a product's depth is then that of all these rows. */
+template <int Columns_, int Height_, int PerRow_, int Down_ = 1>
 struct stem_shape {
-    static const int Columns = Columns_, Height = Height_, PerRow = PerRow_;
+    static const int Columns = Columns_, PerRow = PerRow_, Down = Down_;
+    static const int Filters = FILTERS / Down;
+    static const int Height = Height_ + 2 * (Down - 1);
     static const int Steps = Height * PerRow;
     static const int Pairs = (Height + 1) / 2;
     static const int Pieces = Columns + PerRow * STEP / 2 - 1; /* of a row */
     static const int Row = (Pieces + 1) * PIECE, Pair = 2 * Row;
     static const int Stage = Columns * STAGE_ROW;
     static const int Shared = RING * Pair + 2 * Stage;
-    static_assert(Pieces <= THREADS && Pairs < RING, "a thread loads a piece");
+    static_assert(Pieces <= THREADS && Pairs + Down <= RING, "a thread loads a piece");
 };
 
 struct stem_wgmma_job {
     const void *x; /* planes */
     __half *y;
-    const uint4 *weight; /* [block of 64 filters][step][thread] */
+    const uint4 *weight; /* [block of filters][step][thread] */
     const float *bias;   /* or NULL */
     epilogue_args epilogue;
     convolution_bounds bounds;
     int32_t channels, height, width, out_h, out_w;
-    int32_t begin_h, begin_w;               /* begin_w: even */
-    bool even;                              /* pairs of pixels are aligned */
-    uint32_t filters, stored, across, rows; /* across: tiles; rows: of all tiles */
+    int32_t begin_h, begin_w;         /* begin_w: even */
+    bool even;                        /* pairs of pixels are aligned */
+    uint32_t filters, stored, across; /* across: tiles */
+    uint32_t high, rows;              /* what blocks share: of a tile, of all */
 };
 
 /* ---- instructions ---------------------------------------------------------------------
@@ -61,15 +66,16 @@ struct stem_wgmma_job {
 #define SUMS_4(c, d) SUMS(c, d[0]), SUMS(c, d[1]), SUMS(c, d[2]), SUMS(c, d[3])
 #define SUMS_6(c, d) SUMS_4(c, d), SUMS(c, d[4]), SUMS(c, d[5])
 #define SUMS_8(c, d) SUMS_6(c, d), SUMS(c, d[6]), SUMS(c, d[7])
+#define SUMS_10(c, d) SUMS_8(c, d), SUMS(c, d[8]), SUMS(c, d[9])
 #define SUMS_14(c, d)                                                                    \
-    SUMS_8(c, d), SUMS(c, d[8]), SUMS(c, d[9]), SUMS(c, d[10]), SUMS(c, d[11]),          \
-        SUMS(c, d[12]), SUMS(c, d[13])
+    SUMS_10(c, d), SUMS(c, d[10]), SUMS(c, d[11]), SUMS(c, d[12]), SUMS(c, d[13])
 #define NAMES_4 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
 #define NAMES_6 NAMES_4 ", %16, %17, %18, %19, %20, %21, %22, %23"
 #define NAMES_8 NAMES_6 ", %24, %25, %26, %27, %28, %29, %30, %31"
+#define NAMES_10 NAMES_8 ", %32, %33, %34, %35, %36, %37, %38, %39"
 #define NAMES_14                                                                         \
-    NAMES_8 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, "   \
-            "%46, %47, %48, %49, %50, %51, %52, %53, %54, %55"
+    NAMES_10 ", %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, "  \
+             "%54, %55"
 #define MULTIPLY(n, names, a, b, add)                                                    \
     "wgmma.mma_async.sync.aligned.m64n" n "k16.f32.f16.f16 {" names "}, " a ", " b       \
     ", " add ", 1, 1, 0;\n"
@@ -77,7 +83,7 @@ struct stem_wgmma_job {
 /* d = a*b, or d += a*b: 64 filters x 8*N windows, a depth of 16. */
 #define DEFINE_MULTIPLY(n, columns, a, b)                                                \
     template <bool Add>                                                                  \
-    static __device__ inline void multiply(float (&d)[n][4], const uint4 &x, uint64_t y) \
+    static __device__ inline void multiply(float(&d)[n][4], const uint4 &x, uint64_t y)  \
     {                                                                                    \
         if constexpr (Add)                                                               \
             asm volatile(MULTIPLY(columns, NAMES_##n, a, b, "1")                         \
@@ -91,6 +97,7 @@ struct stem_wgmma_job {
 DEFINE_MULTIPLY(4, "32", "{%16, %17, %18, %19}", "%20")
 DEFINE_MULTIPLY(6, "48", "{%24, %25, %26, %27}", "%28")
 DEFINE_MULTIPLY(8, "64", "{%32, %33, %34, %35}", "%36")
+DEFINE_MULTIPLY(10, "80", "{%40, %41, %42, %43}", "%44")
 DEFINE_MULTIPLY(14, "112", "{%56, %57, %58, %59}", "%60")
 
 /* No swizzle: the second half of the depth lies 16 bytes on, the next 8 windows 128. */
@@ -237,7 +244,7 @@ struct stem_piece {
     }
 };
 
-/* All pairs of rows under row p of windows. */
+/* All pairs of rows under rows of windows from p on. */
 template <typename T, class S>
 static __device__ inline void stem_fill(const stem_wgmma_job &job,
                                         const stem_strip<T> &at, uint8_t *ring, int32_t p)
@@ -294,6 +301,13 @@ static __device__ inline void stem_wait(float (&sum)[N][4])
 #pragma unroll
     for (int j = 0; j < N; j++)
         asm volatile("" : SUMS("+f", sum[j]));
+}
+
+/* The first of a thread's filters, of the block's. */
+template <class S>
+static __device__ inline uint32_t stem_filter(void)
+{
+    return (threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4) % S::Filters;
 }
 
 /* What becomes of a thread's sums: of two filters, 8 apart. */
@@ -380,20 +394,26 @@ static __device__ inline void stem_stage(uint32_t stage, const stem_tail &tail,
     }
 }
 
-/* To `y`, of the row's first window and the block's first filter. */
+/* To `y`, of the first row's first window and the block's first filter: so many windows
+ * of each of `down` rows. */
 template <class S>
 static __device__ inline void stem_write(const stem_wgmma_job &job, const uint8_t *stage,
-                                         __half *y, int32_t windows, uint32_t filters)
+                                         __half *y, int32_t windows, int32_t down,
+                                         uint32_t filters)
 {
-    const uint32_t piece = threadIdx.x % 8, first = threadIdx.x / 8;
+    const uint32_t place = threadIdx.x % 8, first = threadIdx.x / 8;
+    const uint32_t row = place / (8 / S::Down), piece = place % (8 / S::Down);
     uint4 v[S::Columns / 16];
+    if (piece * 8 >= filters || (int32_t)row >= down)
+        windows = 0;
+    y += ((size_t)row * job.out_w + first) * job.stored + piece * 8;
 #pragma unroll
     for (int i = 0; i < S::Columns / 16; i++) /* all at once, wanted or not */
-        v[i] = *(const uint4 *)(stage + (first + i * 16) * STAGE_ROW + piece * PIECE);
+        v[i] = *(const uint4 *)(stage + (first + i * 16) * STAGE_ROW + place * PIECE);
 #pragma unroll
     for (int i = 0; i < S::Columns / 16; i++)
-        if ((int32_t)first + i * 16 < windows && piece * 8 < filters)
-            *(uint4 *)(y + (first + i * 16) * (size_t)job.stored + piece * 8) = v[i];
+        if ((int32_t)first + i * 16 < windows)
+            *(uint4 *)(y + i * 16 * (size_t)job.stored) = v[i];
 }
 
 #endif /* PLUGINS_CONVOLUTION_CUDA_STEM_WGMMA_CUH */

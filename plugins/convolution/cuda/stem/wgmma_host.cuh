@@ -10,13 +10,20 @@
 
 /* Of a shape: its windows, and bytes of shared memory. */
 struct stem_sizes {
-    int32_t columns, height, per_row, shared;
+    int32_t columns, height, per_row, down, shared;
 };
 
 template <class S>
 static constexpr stem_sizes stem_sizes_of(void)
 {
-    return {S::Columns, S::Height, S::PerRow, S::Shared};
+    return {S::Columns, S::Height, S::PerRow, S::Down, S::Shared};
+}
+
+/* Blocks that share a row's filters. */
+static inline uint32_t stem_blocks(int64_t filters, const stem_sizes &sizes)
+{
+    const int64_t each = FILTERS / sizes.down;
+    return (uint32_t)((filters + each - 1) / each);
 }
 
 /* A kernel of a shape, by dtype of the image: FP32, FP16. */
@@ -57,7 +64,7 @@ struct stem_wgmma_pack_job {
     __half *packed;
     const float *weight;                 /* [filter][c][kernel_h][kernel_w] */
     int32_t size, steps, per_row, shift; /* shift: of zeros before a row's first tap */
-    int32_t channels, filters, kernel_h, kernel_w;
+    int32_t channels, filters, kernel_h, kernel_w, down;
 };
 
 /* A thread of a product holds of rows g and g + 8 of its warp's 16, g = lane/4, depths
@@ -70,12 +77,13 @@ static __global__ void stem_wgmma_pack_kernel(stem_wgmma_pack_job job)
     const int32_t word = i % 8 / 2, thread = i / 8 % THREADS, lane = thread % 32;
     const int32_t step = i / (8 * THREADS) % job.steps;
     const int32_t block = i / (8 * THREADS * job.steps);
-    const int32_t filter = block * FILTERS + thread / 32 * 16 + lane / 4 + word % 2 * 8;
+    const int32_t m = thread / 32 * 16 + lane / 4 + word % 2 * 8;
+    const int32_t filters = FILTERS / job.down, filter = block * filters + m % filters;
     const int32_t depth = lane % 4 * 2 + i % 2 + word / 2 * 8;
-    const int32_t c = depth % 4, row = step / job.per_row;
+    const int32_t c = depth % 4, row = step / job.per_row - m / filters * 2;
     const int32_t tap = step % job.per_row * STEP + depth / 4 - job.shift;
-    const bool real = filter < job.filters && c < job.channels && row < job.kernel_h &&
-                      tap >= 0 && tap < job.kernel_w;
+    const bool real = filter < job.filters && c < job.channels && row >= 0 &&
+                      row < job.kernel_h && tap >= 0 && tap < job.kernel_w;
     const int32_t from = (filter * job.channels + c) * job.kernel_h + row;
     job.packed[i] = __float2half_rn(real ? job.weight[from * job.kernel_w + tap] : 0.0f);
 }
@@ -95,7 +103,8 @@ static inline int stem_wgmma_prepare(const strata_node *n, convolution_state *s,
     job.filters = (int32_t)s->out_c;
     job.kernel_h = (int32_t)s->w.kernel[1];
     job.kernel_w = (int32_t)s->w.kernel[2];
-    job.size = (job.filters + FILTERS - 1) / FILTERS * job.steps * THREADS * 8;
+    job.down = sizes.down;
+    job.size = (int32_t)stem_blocks(job.filters, sizes) * job.steps * THREADS * 8;
     return convolution_pack(n, s, job, sizeof(__half), stem_wgmma_pack_kernel);
 }
 
