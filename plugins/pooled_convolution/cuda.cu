@@ -58,15 +58,30 @@ static int64_t tiles_of(const struct window *pool, int64_t columns)
     return (pool->out[2] + across - 1) / across;
 }
 
-/* The one that makes fewer columns in all. */
-static const launch *launch_for(const pooled_state *s)
+/* Launches that read the same weights, wide ones first. */
+static const launch *const *launches_of(const struct window *w)
 {
     static const launch *const all[2][2] = {
         {&launch_of<stem_shape<112, 7, 2>>, &launch_of<stem_shape<64, 7, 2>>},
         {&launch_of<stem_shape<112, 3, 1>>, &launch_of<stem_shape<64, 3, 1>>},
     };
-    const bool narrow = 64 * tiles_of(&s->pool, 64) < 112 * tiles_of(&s->pool, 112);
-    return all[stem_is_small(&s->convolution.w)][narrow];
+    return all[stem_is_small(w)];
+}
+
+/* Columns that a multiprocessor makes of so many images, and COMMON for each row. */
+static int64_t load_of(const pooled_state *s, const launch *l, int64_t images)
+{
+    enum { COMMON = 32 };
+    const int64_t rows = images * tiles_of(&s->pool, l->sizes.columns) * s->pool.out[1];
+    const int64_t most =
+        (rows + s->convolution.multiprocessors - 1) / s->convolution.multiprocessors;
+    return most * (l->sizes.columns + COMMON);
+}
+
+static const launch *launch_for(const pooled_state *s, int64_t images)
+{
+    const launch *const *l = launches_of(&s->convolution.w);
+    return l[load_of(s, l[1], images) < load_of(s, l[0], images)];
 }
 
 /* Each maximum's rows end below those of the one above. */
@@ -128,12 +143,15 @@ static int pooled_accept(const strata_node *n)
 static int pooled_setup(const strata_node *n, void *state)
 {
     pooled_state *s = (pooled_state *)state;
-    const int status = pooled_resolve_all(n, s);
+    int status = pooled_resolve_all(n, s);
     if (status != STRATA_OK)
         return status;
-    const launch *l = launch_for(s);
-    return stem_wgmma_prepare(n, &s->convolution, l->sizes,
-                              (const void *)l->of(&n->in[0]));
+    const launch *const *l = launches_of(&s->convolution.w);
+    status = convolution_prepare(n, &s->convolution, (const void *)l[1]->of(&n->in[0]),
+                                 l[1]->sizes.shared);
+    return status == STRATA_OK ? stem_wgmma_prepare(n, &s->convolution, l[0]->sizes,
+                                                    (const void *)l[0]->of(&n->in[0]))
+                               : status;
 }
 
 /* ---- running --------------------------------------------------------------------------
@@ -161,7 +179,7 @@ static pooled_job job_of(const strata_run *r, const pooled_state *s, const launc
 static int pooled_run(const strata_run *r)
 {
     const pooled_state *s = (const pooled_state *)r->state;
-    const launch *l = launch_for(s);
+    const launch *l = launch_for(s, r->in[0].dims[0]);
     const pooled_job job = job_of(r, s, l);
     const uint32_t most = (uint32_t)s->convolution.multiprocessors * BLOCKS;
     const dim3 grid(job.stem.rows < most ? job.stem.rows : most,

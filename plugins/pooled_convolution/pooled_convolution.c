@@ -301,7 +301,9 @@ static const strata_attr attrs[] = {
      .offset = offsetof(PARAMS, beta),
      .def = STRATA_KIND_DEFAULT,
      .doc = "as in Activation; inf: the kind's own"},
-    POOL(kernel, 1, "size of a maximum's window, one value or one per spatial dim"),
+    POOL(kernel, 1,
+         "size of a maximum's window, one value or one per spatial dim; "
+         "empty: 1"),
     POOL(stride, 1, "step of that window; empty: 1"),
     POOL(pad, 0,
          "border of the results, which no maximum has: one value, one per "
