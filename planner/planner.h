@@ -378,6 +378,13 @@ uint64_t planner_precision(const struct planner *planner, const struct planner_n
  * network may also be read as it is bound, whatever the precision of what lies between. */
 uint64_t planner_allowed(const strata_network *net, int tensor, bool output,
                          uint64_t wish, uint64_t precision);
+/* Formats that the network's description lets a node's tensor have where it is read or
+ * written, of those of `wish` and of `precision`. A layer's own `format =` binds what it
+ * writes, and so does the dtype of an exact tensor; readers may get it converted. Inputs
+ * and outputs of the network may also be read and written as they are bound, whatever the
+ * precision of what lies between. */
+uint64_t planner_allowed(const struct planner *planner, const struct planner_node *n,
+                         int tensor, bool output, uint64_t wish, uint64_t precision);
 /* candidate/candidate.c: EPLAN with every impl's reason if none is usable. */
 int planner_find_candidates(struct planner *planner, struct planner_model *m, int node,
                             strata_error *err);

@@ -64,18 +64,37 @@ uint64_t planner_precision(const struct planner *planner, const struct planner_n
     return ~UINT64_C(0);
 }
 
-/* The format that an application binds a tensor in, which layers may read as it is. */
-static uint64_t bound_format(const strata_network *net, const struct network_tensor *t)
+/* The formats that an application binds a tensor of the network's ends in: layers may
+ * read an input as it is, and write an output so. A layer between an input and an output
+ * computes in what `precision` says, so it writes that. */
+static uint64_t bound_formats(const struct planner *planner, const struct planner_node *n,
+                              int tensor, bool output)
 {
-    return t->producer < 0 ? format_mask(net->inputs[t->port].format) : 0;
+    const strata_network *net = planner->network;
+    const struct network_tensor *t = &net->tensors[tensor];
+    bool inner = false;
+    uint64_t formats = 0;
+    if (!output)
+        return t->producer < 0 ? format_mask(net->inputs[t->port].format) : 0;
+    if (!planner->is_output[tensor])
+        return 0;
+    for (int i = 0; i < n->n_in; i++) {
+        const struct network_tensor *x = &net->tensors[n->in[i]];
+        inner |= x->producer >= 0 && dtype_is_free(x->dtype);
+    }
+    for (size_t i = 0; inner && i < net->n_outputs; i++)
+        if (net->outputs[i].tensor == tensor)
+            formats |= format_mask(net->outputs[i].format);
+    return formats;
 }
 
-uint64_t planner_allowed(const strata_network *net, int tensor, bool output,
-                         uint64_t wish, uint64_t precision)
+uint64_t planner_allowed(const struct planner *planner, const struct planner_node *n,
+                         int tensor, bool output, uint64_t wish, uint64_t precision)
 {
+    const strata_network *net = planner->network;
     const struct network_tensor *t = &net->tensors[tensor];
     const bool fixed = output && t->exact, free = dtype_is_free(t->dtype) && !fixed;
-    const uint64_t dtypes = output ? precision : precision | bound_format(net, t);
+    const uint64_t dtypes = precision | bound_formats(planner, n, tensor, output);
     const uint64_t limit = (output && t->formats ? t->formats : ~UINT64_C(0)) &
                            (free ? wish & dtypes : ~UINT64_C(0));
     uint64_t allowed = 0;

@@ -206,57 +206,23 @@ Test(fuse_pooled, is_not_timed_where_its_claims_are_hopeless)
 /* ---- on CUDA, by the analytic model -------------------------------------------------
  */
 
-#define IMAGE(out)                                                                       \
-    "[network]\nformat = 1\noutputs = " out "\n[weights w]\nrandom = 3\n"                \
-    "[input image]\nshape = 8 x 3 x 224 x 224\n"                                         \
-    "[build]\nprecision = fp16\nmath = tensor_op\ncosts = analytic\n"
-#define SEVEN CONVOLUTION("conv", 64, 7x7, "stride = 2\npad = 3\n")
-
-/* The plan for a device that need not be here; false: no impls of it are built. */
-static bool plan_for_cuda(struct planning *s, const char *ini)
+Test(fuse_pooled, first_layers_are_taken_on_cuda)
 {
-    cr_assert_eq(planning_load(s, spill_text("net.ini", ini), NULL, NULL, 0), STRATA_OK,
-                 "%s", s->err.message);
-    s->device = planning_cuda();
-    if (!planning_has_cuda(s)) {
-        planning_close(s);
-        return false;
+    static const char ini[] =
+        "[network]\nformat = 1\noutputs = pool\n[weights w]\nrandom = 3\n"
+        "[input image]\nshape = 8 x 3 x 224 x 224\n"
+        "[build]\nprecision = fp16\nmath = tensor_op\ncosts = analytic\n" CONVOLUTION(
+            "conv", 64, 7x7, "stride = 2\npad = 3\n") RELU MAXIMA("pad = 1\n");
+    struct planning s;
+    cr_assert_eq(planning_load(&s, spill_text("net.ini", ini), NULL, NULL, 0), STRATA_OK,
+                 "%s", s.err.message);
+    s.device = planning_cuda();
+    if (!planning_has_cuda(&s)) {
+        planning_close(&s);
+        cr_skip_test("the plugins were built without CUDA");
     }
-    cr_assert_eq(planning_make(s, NULL), STRATA_OK, "%s", s->err.message);
-    return true;
-}
-
-static const char *format_read(const struct planning *s, const char *layer)
-{
-    const size_t node = chain_node(s, layer);
-    const int f = planner_chosen(s->planner, s->planner->plan, node)->in_formats[0];
-    return format_mask_name(UINT64_C(1) << f, 4);
-}
-
-/* An input is no intermediate tensor: a first layer may read it as it is bound. */
-Test(fuse_pooled, first_layers_read_the_image_as_it_is)
-{
-    struct planning s;
-    if (!plan_for_cuda(&s, IMAGE("pool") SEVEN RELU MAXIMA("pad = 1\n")))
-        cr_skip_test("there are no CUDA impls");
+    cr_assert_eq(planning_make(&s, NULL), STRATA_OK, "%s", s.err.message);
     cr_expect_eq(chosen_for(&s, "conv"), CANDIDATE_GROUP);
-    cr_expect_str_eq(format_read(&s, "conv"), "fp32:nchw");
-    cr_expect_eq(s.planner->plan->n_reformats, 1, "that of the output");
-    planning_close(&s);
-    cr_assert(plan_for_cuda(&s, IMAGE("relu") SEVEN RELU));
-    cr_expect_eq(chosen_for(&s, "conv"), CANDIDATE_RUN);
-    cr_expect_str_eq(format_read(&s, "conv"), "fp32:nchw");
-    cr_expect_eq(s.planner->plan->n_reformats, 1, "that of the output");
-    planning_close(&s);
-}
-
-Test(fuse_pooled, other_layers_read_what_precision_says)
-{
-    struct planning s;
-    if (!plan_for_cuda(&s, IMAGE("pool") ACT("relu", "relu") SEVEN MAXIMA("pad = 1\n")))
-        cr_skip_test("there are no CUDA impls");
-    cr_expect_str_eq(format_read(&s, "relu"), "fp16:nchw");
-    cr_expect_str_eq(format_read(&s, "conv"), "fp16:nchw");
-    cr_expect_eq(chosen_for(&s, "conv"), CANDIDATE_GROUP);
+    cr_expect_eq(chosen_for(&s, "pool"), CANDIDATE_ABSORBED);
     planning_close(&s);
 }
