@@ -372,12 +372,6 @@ bool planner_may_lie_apart(const struct planner_model *m, int tensor, int format
  * made it of others. */
 uint64_t planner_precision(const struct planner *planner, const struct planner_node *n,
                            bool made);
-/* Formats that the network's description lets a tensor have where it is read or written,
- * of those of `wish` and of `precision`. A layer's own `format =` binds what it writes,
- * and so does the dtype of an exact tensor; readers may get it converted. An input of the
- * network may also be read as it is bound, whatever the precision of what lies between. */
-uint64_t planner_allowed(const strata_network *net, int tensor, bool output,
-                         uint64_t wish, uint64_t precision);
 /* Formats that the network's description lets a node's tensor have where it is read or
  * written, of those of `wish` and of `precision`. A layer's own `format =` binds what it
  * writes, and so does the dtype of an exact tensor; readers may get it converted. Inputs
