@@ -34,7 +34,8 @@ enum made_kind {
     MADE_PROJECTION,
     MADE_PERCEPTRON,
     MADE_INVERTED_RESIDUAL,
-    MADE_BOTTLENECK
+    MADE_BOTTLENECK,
+    MADE_POOLED_CONVOLUTION
 };
 
 /* A layer made of some of the network; its tensors are the network's. */
@@ -56,6 +57,7 @@ struct made_layer {
         strata_perceptron perceptron;
         strata_inverted_residual inverted_residual;
         strata_bottleneck bottleneck;
+        strata_pooled_convolution pooled_convolution;
     } params;
     const void *own_params; /* of the network's layer, in their place; or NULL */
     struct network_weight

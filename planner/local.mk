@@ -48,6 +48,7 @@ PLANNER_SOURCES = \
 	planner/fuse/perceptron.c \
 	planner/fuse/members.c \
 	planner/fuse/members.h \
+	planner/fuse/pooled.c \
 	planner/fuse/project.c \
 	planner/fuse/quantize.c \
 	planner/fuse/reduce.c \

@@ -291,6 +291,9 @@ int planner_add_group(struct planner *planner, int node, const struct made_layer
 /* The same where there is a group already, with fewer members. */
 int planner_add_longer(struct planner *planner, int node, const struct made_layer *made,
                        int members, const char *how, strata_error *err);
+/* Whether a group is of layers that compute by themselves, as a block of convolutions is,
+ * not of what stands around one. */
+bool planner_is_block(const struct planner_group *group);
 /* Whether a layer runs on the planner's device; type: NULL where no module has it. */
 bool planner_has_impl(const struct planner *planner, const struct registry_layer *type);
 /* The last node that reads each tensor, 0 where none does; the caller's to free. NULL: no
@@ -306,6 +309,8 @@ int planner_make_quantized(struct planner *planner, strata_error *err);
 int planner_make_projections(struct planner *planner, strata_error *err);
 /* fuse/residual.c: 1x1, windows and 1x1 behind each other. Before the Perceptrons. */
 int planner_make_residuals(struct planner *planner, strata_error *err);
+/* fuse/pooled.c: a Convolution and the maxima behind it. Behind the residual blocks. */
+int planner_make_pooled(struct planner *planner, strata_error *err);
 /* fuse/perceptron.c: chains of small products. Behind those above, whose nodes it leaves
  * alone, and before the Pointwise groups. */
 int planner_make_perceptrons(struct planner *planner, strata_error *err);
@@ -367,6 +372,13 @@ bool planner_may_lie_apart(const struct planner_model *m, int tensor, int format
  * made it of others. */
 uint64_t planner_precision(const struct planner *planner, const struct planner_node *n,
                            bool made);
+/* Formats that the network's description lets a node's tensor have where it is read or
+ * written, of those of `wish` and of `precision`. A layer's own `format =` binds what it
+ * writes, and so does the dtype of an exact tensor; readers may get it converted. Inputs
+ * and outputs of the network may also be read and written as they are bound, whatever the
+ * precision of what lies between. */
+uint64_t planner_allowed(const struct planner *planner, const struct planner_node *n,
+                         int tensor, bool output, uint64_t wish, uint64_t precision);
 /* candidate/candidate.c: EPLAN with every impl's reason if none is usable. */
 int planner_find_candidates(struct planner *planner, struct planner_model *m, int node,
                             strata_error *err);

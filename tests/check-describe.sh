@@ -26,6 +26,7 @@ needs() {
     core::Padding) printf '%s\n' 'begin = 0, 0, 1, 2' 'end = 0, 1, 0, 1' ;;
     core::Perceptron) echo 'units1 = 5' ;;
     core::Pointwise) echo 'program = sigmoid x0, product x0 r0' ;;
+    core::PooledConvolution) printf '%s\n' 'filters = 4' 'kernel = 3x3' 'pool_kernel = 2' ;;
     core::Pooling) echo 'kernel = 2x2' ;;
     core::Projection) echo 'units = 5' ;;
     core::QuantizedConvolution) printf '%s\n' 'filters = 4' 'kernel = 3x3' ;;

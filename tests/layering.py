@@ -51,8 +51,8 @@ OUTSIDE = {"tests", "fuzz", "bench", "examples", "python", "serving"}
 # What Python's checker of layers, an extension of its own, sees of the rooms.
 CHECKER = {"check/check.h", "check/rules.h"}
 # Layers made of another one, whose headers they see.
-MADE_OF = {"deconvolution": "convolution", "projection": "matrix_multiply",
-           "quantized_attention": "attention"}
+MADE_OF = {"deconvolution": "convolution", "pooled_convolution": "convolution",
+           "projection": "matrix_multiply", "quantized_attention": "attention"}
 CORE_LINES = 4000
 FOLDER_FILES = 25
 # A file a layer, whose name says which: it grows with the layers.

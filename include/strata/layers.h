@@ -769,6 +769,16 @@ typedef struct strata_shape {
     int32_t reserved;
 } strata_shape;
 
+/* PooledConvolution: a convolution with a bias, an activation, and the maxima of windows
+ * of that. Weights are Convolution's. */
+typedef struct strata_pooled_convolution {
+    strata_convolution convolution;
+    strata_pooling pooling; /* kernel, stride, pads, dilation and ceil_mode alone */
+    int32_t activation;     /* 0: none; 1 + STRATA_RELU ... */
+    int32_t reserved;
+    double alpha, beta; /* of it; +infinity: the kind's own */
+} strata_pooled_convolution;
+
 #ifdef __cplusplus
 }
 #endif

@@ -27,27 +27,6 @@ struct expansion {
     int formats[2 * REGISTRY_PORTS];
 };
 
-/* Formats that the network's description lets a tensor have where it is read or written.
- * A layer's own `format =` binds what it writes, and so does the dtype of an exact
- * tensor; readers may get it converted. */
-static uint64_t allowed_formats(const strata_network *net, int tensor, bool output,
-                                uint64_t wish, uint64_t precision)
-{
-    const struct network_tensor *t = &net->tensors[tensor];
-    const bool fixed = output && t->exact, free = dtype_is_free(t->dtype) && !fixed;
-    const uint64_t limit = (output && t->formats ? t->formats : ~UINT64_C(0)) &
-                           (free ? wish & precision : ~UINT64_C(0));
-    uint64_t allowed = 0;
-    for (int f = 0; f < STRATA_FORMAT_COUNT; f++) {
-        strata_desc d;
-        const int dtype = format_at(f)->dtype;
-        const bool fits = dtype == t->dtype || (free && dtype_is_free(dtype));
-        if (fits && limit >> f & 1 && planner_desc(&d, net, tensor, f, NULL) == STRATA_OK)
-            allowed |= UINT64_C(1) << f;
-    }
-    return allowed;
-}
-
 static const struct planner_node *expanded(const struct expansion *x)
 {
     const struct planner_node *n = &x->planner->nodes[x->node];
@@ -184,7 +163,7 @@ static uint64_t port_mask(const struct expansion *x, int index, uint64_t precisi
     int explicit_ports = output ? x->n_out : x->n_in, ports = output ? n->n_out : n->n_in;
     int last = port == explicit_ports - 1 ? ports : port + 1;
     for (int i = port; i < last; i++)
-        mask &= allowed_formats(x->planner->network,
+        mask &= planner_allowed(x->planner, n,
                                 output ? planner_output(x->planner, n, x->fused, i)
                                        : n->in[i],
                                 output, x->wish, precision);

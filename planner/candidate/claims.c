@@ -80,8 +80,7 @@ static int prune(struct planner *planner, struct planner_model *m, int node,
                  enum candidate_kind kind, strata_error *err)
 {
     const struct planner_group *group = planner_group_of(&planner->nodes[node], kind);
-    if (!group || (group->made.kind != MADE_INVERTED_RESIDUAL &&
-                   group->made.kind != MADE_BOTTLENECK))
+    if (!group || !planner_is_block(group))
         return STRATA_OK;
     const int64_t sum = apart(planner, m, node, group);
     uint64_t left = 0;

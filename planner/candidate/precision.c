@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What `precision` leaves of the formats: those of one float dtype, or of two, and all of
- * the dtypes that it does not touch.
+ * the dtypes that it does not touch; and what a tensor may then have.
  */
 #include "planner/planner.h"
 
@@ -62,4 +62,48 @@ uint64_t planner_precision(const struct planner *planner, const struct planner_n
                  "another",
                  n->layer->name, type->full_name);
     return ~UINT64_C(0);
+}
+
+/* The formats that an application binds a tensor of the network's ends in: layers may
+ * read an input as it is, and write an output so. A layer between an input and an output
+ * computes in what `precision` says, so it writes that. */
+static uint64_t bound_formats(const struct planner *planner, const struct planner_node *n,
+                              int tensor, bool output)
+{
+    const strata_network *net = planner->network;
+    const struct network_tensor *t = &net->tensors[tensor];
+    bool inner = false;
+    uint64_t formats = 0;
+    if (!output)
+        return t->producer < 0 ? format_mask(net->inputs[t->port].format) : 0;
+    if (!planner->is_output[tensor])
+        return 0;
+    for (int i = 0; i < n->n_in; i++) {
+        const struct network_tensor *x = &net->tensors[n->in[i]];
+        inner |= x->producer >= 0 && dtype_is_free(x->dtype);
+    }
+    for (size_t i = 0; inner && i < net->n_outputs; i++)
+        if (net->outputs[i].tensor == tensor)
+            formats |= format_mask(net->outputs[i].format);
+    return formats;
+}
+
+uint64_t planner_allowed(const struct planner *planner, const struct planner_node *n,
+                         int tensor, bool output, uint64_t wish, uint64_t precision)
+{
+    const strata_network *net = planner->network;
+    const struct network_tensor *t = &net->tensors[tensor];
+    const bool fixed = output && t->exact, free = dtype_is_free(t->dtype) && !fixed;
+    const uint64_t dtypes = precision | bound_formats(planner, n, tensor, output);
+    const uint64_t limit = (output && t->formats ? t->formats : ~UINT64_C(0)) &
+                           (free ? wish & dtypes : ~UINT64_C(0));
+    uint64_t allowed = 0;
+    for (int f = 0; f < STRATA_FORMAT_COUNT; f++) {
+        strata_desc d;
+        const int dtype = format_at(f)->dtype;
+        const bool fits = dtype == t->dtype || (free && dtype_is_free(dtype));
+        if (fits && limit >> f & 1 && planner_desc(&d, net, tensor, f, NULL) == STRATA_OK)
+            allowed |= UINT64_C(1) << f;
+    }
+    return allowed;
 }

@@ -331,6 +331,8 @@ int planner_make_nodes(struct planner *planner, strata_error *err)
     if (status == STRATA_OK && net->build.fusion)
         status = planner_make_residuals(planner, err);
     if (status == STRATA_OK && net->build.fusion)
+        status = planner_make_pooled(planner, err);
+    if (status == STRATA_OK && net->build.fusion)
         status = planner_make_perceptrons(planner, err);
     return status == STRATA_OK && net->build.fusion ? planner_make_groups(planner, err)
                                                     : status;
@@ -376,9 +378,7 @@ static int note_member(struct planner *planner, int node, int into,
     struct planner_fusion *f = &planner->fusions[node];
     f->done = true;
     f->into = into;
-    return group->made.kind == MADE_PERCEPTRON ||
-                   group->made.kind == MADE_INVERTED_RESIDUAL ||
-                   group->made.kind == MADE_BOTTLENECK
+    return group->made.kind == MADE_PERCEPTRON || planner_is_block(group)
                ? note(f, true, into, err, "%s: %s", planner->nodes[into].layer->name,
                       group->how)
                : STRATA_OK;

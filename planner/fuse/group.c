@@ -420,6 +420,13 @@ int planner_add_longer(struct planner *planner, int node, const struct made_laye
     return make(&planner->nodes[node].longer, made, members, how, err);
 }
 
+bool planner_is_block(const struct planner_group *group)
+{
+    return group->made.kind == MADE_INVERTED_RESIDUAL ||
+           group->made.kind == MADE_BOTTLENECK ||
+           group->made.kind == MADE_POOLED_CONVOLUTION;
+}
+
 int planner_make_groups(struct planner *planner, strata_error *err)
 {
     const size_t n = planner->n_nodes;

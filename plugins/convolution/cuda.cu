@@ -5,7 +5,7 @@
 #include "plugins/convolution/cuda/convolution.cuh"
 #include "plugins/convolution/cuda/hopper.cuh"
 #include "plugins/convolution/cuda/plain.cuh"
-#include "plugins/convolution/cuda/stem_float.cuh"
+#include "plugins/convolution/cuda/stem/float.cuh"
 
 static const strata_row direct_rows[] = {
     {{CUDA_FLOATS}, {STRATA_SAME}},

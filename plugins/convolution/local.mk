@@ -25,10 +25,10 @@ CONVOLUTION_KERNELS = \
 	plugins/convolution/cuda/patch.cu \
 	plugins/convolution/cuda/plain.cu \
 	plugins/convolution/cuda/simt.cu \
-	plugins/convolution/cuda/stem.cu \
-	plugins/convolution/cuda/stem_plain.cu \
-	plugins/convolution/cuda/stem_tf32.cu \
-	plugins/convolution/cuda/stem_wgmma.cu \
+	plugins/convolution/cuda/stem/plain.cu \
+	plugins/convolution/cuda/stem/stem.cu \
+	plugins/convolution/cuda/stem/tf32.cu \
+	plugins/convolution/cuda/stem/wgmma.cu \
 	plugins/convolution/cuda/wgmma.cu
 CUDA_PLUGIN_KERNELS += $(CONVOLUTION_KERNELS)
 EXTRA_DIST += \
@@ -40,9 +40,11 @@ EXTRA_DIST += \
 	plugins/convolution/cuda/patch.cuh \
 	plugins/convolution/cuda/plain.cuh \
 	plugins/convolution/cuda/slide.cuh \
-	plugins/convolution/cuda/stem.cuh \
-	plugins/convolution/cuda/stem_float.cuh \
-	plugins/convolution/cuda/stem_wgmma.cuh \
+	plugins/convolution/cuda/stem/check.cuh \
+	plugins/convolution/cuda/stem/float.cuh \
+	plugins/convolution/cuda/stem/stem.cuh \
+	plugins/convolution/cuda/stem/wgmma.cuh \
+	plugins/convolution/cuda/stem/wgmma_host.cuh \
 	plugins/convolution/cuda/wgmma_tile.cuh
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/convolution-cuda.la
@@ -54,8 +56,8 @@ endif
 # Instructions that only this chip has, whatever else is compiled for.
 plugins/convolution/cuda/hopper.lo plugins/convolution/cuda/patch.lo \
 	plugins/convolution/cuda/plain.lo \
-	plugins/convolution/cuda/stem_tf32.lo \
-	plugins/convolution/cuda/stem_wgmma.lo plugins/convolution/cuda/wgmma.lo: \
+	plugins/convolution/cuda/stem/tf32.lo \
+	plugins/convolution/cuda/stem/wgmma.lo plugins/convolution/cuda/wgmma.lo: \
 	NVCC_ARCH_FLAGS = -gencode=arch=compute_90a,code=sm_90a
 
 # By cuDNN, where it is found. Without the library the module does not load, and the

@@ -39,8 +39,8 @@ static __device__ inline tally tally_all(tally t)
     return t;
 }
 
-/* A line that a warp holds. */
-template <typename T, int N, typename Index>
+/* A line that a warp holds; results are of To. */
+template <typename T, typename To, int N, typename Index>
 static __global__ void __launch_bounds__(CUDA_BLOCK) held_kernel(softmax_job job)
 {
     const int64_t line = (int64_t)blockIdx.x * (CUDA_BLOCK / 32) + threadIdx.x / 32;
@@ -51,7 +51,7 @@ static __global__ void __launch_bounds__(CUDA_BLOCK) held_kernel(softmax_job job
     wait_for_previous();
     const int64_t at = walk_find<1, Index>(job.lines, (Index)line).at[0];
     const T *x = (const T *)job.x + at;
-    T *y = (T *)job.y + at;
+    To *y = (To *)job.y + at;
     const int32_t first = (int32_t)(threadIdx.x % 32) * N;
     pack<T, N> v[HELD / N];
     tally t = {-INFINITY, 0};
@@ -77,12 +77,13 @@ static __global__ void __launch_bounds__(CUDA_BLOCK) held_kernel(softmax_job job
 #pragma unroll
     for (int i = 0; i < HELD / N; i++) {
         const int32_t j = first + i * 32 * N;
+        pack<To, N> results;
 #pragma unroll
         for (int k = 0; k < N; k++)
-            from_float(&v[i].v[k],
+            from_float(&results.v[k],
                        j + k < length ? softmax_of(to_float(v[i].v[k]), t, job.log) : 0);
         if (j < padded)
-            *(pack<T, N> *)(y + j) = v[i];
+            *(pack<To, N> *)(y + j) = results;
     }
 }
 
@@ -138,8 +139,8 @@ template <typename T, int N>
 static void held_launch(const softmax_job &job, cudaStream_t stream)
 {
     const unsigned blocks = layer_blocks(job.n_lines, CUDA_BLOCK / 32);
-    launch_overlapped(job.n_lines < 0x7fffffff ? held_kernel<T, N, uint32_t>
-                                               : held_kernel<T, N, uint64_t>,
+    launch_overlapped(job.n_lines < 0x7fffffff ? held_kernel<T, T, N, uint32_t>
+                                               : held_kernel<T, T, N, uint64_t>,
                       blocks, CUDA_BLOCK, 0, stream, job);
 }
 
@@ -256,15 +257,14 @@ static int softmax_axis(const strata_softmax *p, int rank)
     return (int)(p->axis < 0 ? p->axis + rank : p->axis);
 }
 
-static softmax_job softmax_job_of(const strata_run *r)
+static softmax_job softmax_job_of(const strata_softmax *params, const strata_tensor *x,
+                                  const strata_tensor *y)
 {
-    const strata_softmax *params = (const strata_softmax *)r->params;
-    const strata_tensor *x = &r->in[0];
     const int axis = softmax_axis(params, x->rank);
     const bool blocked = axis == x->vector_dim;
     softmax_job job = {};
     strata_tensor rest = *x; /* without the axis */
-    job.y = r->out[0].data;
+    job.y = y->data;
     job.x = x->data;
     job.log = params->log;
     job.length = job.padded = x->dims[axis];
@@ -318,14 +318,55 @@ static void softmax_launch(const softmax_job &job, cudaStream_t stream)
 
 static int softmax_run(const strata_run *r)
 {
-    const softmax_job job = softmax_job_of(r);
+    const softmax_job job =
+        softmax_job_of((const strata_softmax *)r->params, &r->in[0], &r->out[0]);
     if (!softmax_ring(job, r->out[0].dtype, layer_stream(r)))
         layer_float(r->out[0].dtype,
                     [&](auto t) { softmax_launch<decltype(t)>(job, layer_stream(r)); });
     return layer_launched(r, "softmax");
 }
 
+/* ---- halves to FP32, as a network's last layer ----------------------------------------
+ */
+
+static int wider_accept(const strata_node *n)
+{
+    if (n->in[0].count == 0)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "takes no tensor that is empty");
+    const softmax_job job =
+        softmax_job_of((const strata_softmax *)n->params, &n->in[0], &n->out[0]);
+    return job.step == 1 && job.length <= 32 * HELD && job.n_lines < 0x7fffffff
+               ? STRATA_OK
+               : STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                             "takes contiguous lines of up to %d elements", 32 * HELD);
+}
+
+template <typename T>
+static void wider_launch(const softmax_job &job, cudaStream_t stream)
+{
+    const bool whole = job.length % 8 == 0 && lines_start_at(job, 8, false);
+    launch_overlapped(
+        whole ? held_kernel<T, float, 8, uint32_t> : held_kernel<T, float, 1, uint32_t>,
+        layer_blocks(job.n_lines, CUDA_BLOCK / 32), CUDA_BLOCK, 0, stream, job);
+}
+
+static int wider_run(const strata_run *r)
+{
+    const softmax_job job =
+        softmax_job_of((const strata_softmax *)r->params, &r->in[0], &r->out[0]);
+    if (job.n_lines == 0)
+        return STRATA_OK;
+    if (r->in[0].dtype == STRATA_FP16)
+        wider_launch<__half>(job, layer_stream(r));
+    else
+        wider_launch<__nv_bfloat16>(job, layer_stream(r));
+    return layer_launched(r, "softmax wider");
+}
+
 static const strata_row rows[] = {{{CUDA_FLOATS}, {STRATA_SAME}}};
+static const strata_row wider_rows[] = {
+    {{STRATA_F16_NCHW | STRATA_BF16_NCHW}, {STRATA_F32_NCHW}},
+};
 
 static const strata_impl impls[] = {
     {.id = 1,
@@ -334,6 +375,13 @@ static const strata_impl impls[] = {
      .name = "cuda",
      .rows = STRATA_ARRAY(rows),
      .run = softmax_run,
+     .bandwidth = 0.8},
+    {.id = 2,
+     .device = STRATA_CUDA,
+     .name = "wider",
+     .rows = STRATA_ARRAY(wider_rows),
+     .accept = wider_accept,
+     .run = wider_run,
      .bandwidth = 0.8},
 };
 

@@ -278,7 +278,7 @@ static const struct {
      "device:"},
     {{"layer conv.impl=c", "build.precision=fp16"},
      {"layer 'conv': no impl", "precision = fp16; impl = c",
-      "impl c, row 0: it reads 'x' as {fp32:nchw}", "or not asked for"},
+      "impl c, row 0: it writes 'conv' as {fp32:nchw}", "or not asked for"},
      "impl any"},
     {{"build.formats=int8:nchw"},
      {"layer 'conv': no impl", "precision = fp32; formats = int8:nchw", "remedy: "},

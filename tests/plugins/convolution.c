@@ -80,6 +80,9 @@ static const struct layer_case cases[] = {
     /* First layers: few channels, wide rows, windows at every second pixel. */
     {"Convolution", "filters = 70; kernel = 7; stride = 2; pad = 3",
      .in = {S4(2, 3, 13, 401)}},
+    {"Convolution", "filters = 32; kernel = 3; stride = 2", .in = {S4(2, 3, 16, 161)}},
+    {"Convolution", "filters = 20; kernel = 3x4; stride = 2; pad = 2",
+     .in = {S4(1, 2, 27, 33)}},
     {"Convolution", "filters = 24; kernel = 3; stride = 2; pad = 1",
      .in = {S4(1, 4, 20, 224)}},
     {"Convolution", "filters = 9; kernel = 6; stride = 2; pad = 2",
@@ -152,6 +155,7 @@ static const struct layer_case large[] = {
     {"Convolution", "filters = 136; kernel = 3; stride = 2; pad = 0, 1, 1, 0",
      .in = {S4(8, 40, 97, 99)}},
     {"Convolution", "filters = 200; kernel = 1", .in = {S4(7, 24, 60, 61)}},
+    {"Convolution", "filters = 32; kernel = 3; stride = 2", .in = {S4(7, 3, 299, 299)}},
     {"Convolution", "filters = 24; kernel = 7; stride = 2; pad = 3",
      .in = {S4(3, 3, 3000, 20)}},
 };

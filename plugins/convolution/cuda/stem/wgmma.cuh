@@ -16,92 +16,89 @@
 #ifndef PLUGINS_CONVOLUTION_CUDA_STEM_WGMMA_CUH
 #define PLUGINS_CONVOLUTION_CUDA_STEM_WGMMA_CUH
 
-#include "plugins/convolution/cuda/convolution.cuh"
+#include "kernels/overlap.cuh"
 #include "plugins/common/product/order.cuh"
+#include "plugins/convolution/cuda/stem/check.cuh"
 
 enum {
     THREADS = 128,
-    FILTERS = 64,
     STEP = 4,       /* taps of one product: a depth of 16 */
     RING = 8,       /* pairs of rows; a power of two */
     PIECE = 16,     /* bytes of two pixels */
     STAGE_ROW = 144 /* bytes of a pixel's filters, 16 of them to spread banks */
 };
 
-/* Columns windows side by side, of at most Height rows and PerRow*4 taps in each. */
-template <int Columns_, int Height_, int PerRow_>
+/* Columns windows side by side, of at most Height rows and PerRow*4 taps in each; Down
+ * rows of windows at once, for as many times fewer filters, whose weights lie two rows of
+ * the image lower for each: a product's depth is then that of all these rows. */
+template <int Columns_, int Height_, int PerRow_, int Down_ = 1>
 struct stem_shape {
-    static const int Columns = Columns_, Height = Height_, PerRow = PerRow_;
+    static const int Columns = Columns_, PerRow = PerRow_, Down = Down_;
+    static const int Filters = FILTERS / Down;
+    static const int Height = Height_ + 2 * (Down - 1);
     static const int Steps = Height * PerRow;
     static const int Pairs = (Height + 1) / 2;
     static const int Pieces = Columns + PerRow * STEP / 2 - 1; /* of a row */
     static const int Row = (Pieces + 1) * PIECE, Pair = 2 * Row;
     static const int Stage = Columns * STAGE_ROW;
     static const int Shared = RING * Pair + 2 * Stage;
-    static_assert(Pieces <= THREADS && Pairs < RING, "a thread loads a piece");
+    static_assert(Pieces <= THREADS && Pairs + Down <= RING, "a thread loads a piece");
 };
 
 struct stem_wgmma_job {
     const void *x; /* planes */
     __half *y;
-    const uint4 *weight; /* [block of 64 filters][step][thread] */
+    const uint4 *weight; /* [block of filters][step][thread] */
     const float *bias;   /* or NULL */
     epilogue_args epilogue;
     convolution_bounds bounds;
     int32_t channels, height, width, out_h, out_w;
-    int32_t begin_h, begin_w;               /* begin_w: even */
-    bool even;                              /* pairs of pixels are aligned */
-    uint32_t filters, stored, across, rows; /* across: tiles; rows: of all tiles */
+    int32_t begin_h, begin_w;         /* begin_w: even */
+    bool even;                        /* pairs of pixels are aligned */
+    uint32_t filters, stored, across; /* across: tiles */
+    uint32_t high, rows;              /* what blocks share: of a tile, of all */
 };
 
 /* ---- instructions ---------------------------------------------------------------------
  */
 
 #define SUMS(c, s) c(s[0]), c(s[1]), c(s[2]), c(s[3])
-#define SUMS_8(c, d)                                                                     \
-    SUMS(c, d[0]), SUMS(c, d[1]), SUMS(c, d[2]), SUMS(c, d[3]), SUMS(c, d[4]),           \
-        SUMS(c, d[5]), SUMS(c, d[6]), SUMS(c, d[7])
+#define SUMS_4(c, d) SUMS(c, d[0]), SUMS(c, d[1]), SUMS(c, d[2]), SUMS(c, d[3])
+#define SUMS_6(c, d) SUMS_4(c, d), SUMS(c, d[4]), SUMS(c, d[5])
+#define SUMS_8(c, d) SUMS_6(c, d), SUMS(c, d[6]), SUMS(c, d[7])
+#define SUMS_10(c, d) SUMS_8(c, d), SUMS(c, d[8]), SUMS(c, d[9])
 #define SUMS_14(c, d)                                                                    \
-    SUMS_8(c, d), SUMS(c, d[8]), SUMS(c, d[9]), SUMS(c, d[10]), SUMS(c, d[11]),          \
-        SUMS(c, d[12]), SUMS(c, d[13])
-#define NAMES_8                                                                          \
-    "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "  \
-    "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}"
+    SUMS_10(c, d), SUMS(c, d[10]), SUMS(c, d[11]), SUMS(c, d[12]), SUMS(c, d[13])
+#define NAMES_4 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
+#define NAMES_6 NAMES_4 ", %16, %17, %18, %19, %20, %21, %22, %23"
+#define NAMES_8 NAMES_6 ", %24, %25, %26, %27, %28, %29, %30, %31"
+#define NAMES_10 NAMES_8 ", %32, %33, %34, %35, %36, %37, %38, %39"
 #define NAMES_14                                                                         \
-    "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "  \
-    "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, "   \
-    "%34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, "   \
-    "%50, %51, %52, %53, %54, %55}"
+    NAMES_10 ", %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, "  \
+             "%54, %55"
 #define MULTIPLY(n, names, a, b, add)                                                    \
-    "wgmma.mma_async.sync.aligned.m64n" n "k16.f32.f16.f16 " names ", " a ", " b         \
+    "wgmma.mma_async.sync.aligned.m64n" n "k16.f32.f16.f16 {" names "}, " a ", " b       \
     ", " add ", 1, 1, 0;\n"
 
-/* d = a*b, or d += a*b: 64 filters x Columns windows, a depth of 16. */
-template <bool Add>
-static __device__ inline void multiply(float (&d)[14][4], const uint4 &a, uint64_t b)
-{
-    if constexpr (Add)
-        asm volatile(MULTIPLY("112", NAMES_14, "{%56, %57, %58, %59}", "%60", "1")
-                     : SUMS_14("+f", d)
-                     : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b));
-    else
-        asm volatile(MULTIPLY("112", NAMES_14, "{%56, %57, %58, %59}", "%60", "0")
-                     : SUMS_14("=f", d)
-                     : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b));
-}
-
-template <bool Add>
-static __device__ inline void multiply(float (&d)[8][4], const uint4 &a, uint64_t b)
-{
-    if constexpr (Add)
-        asm volatile(MULTIPLY("64", NAMES_8, "{%32, %33, %34, %35}", "%36", "1")
-                     : SUMS_8("+f", d)
-                     : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b));
-    else
-        asm volatile(MULTIPLY("64", NAMES_8, "{%32, %33, %34, %35}", "%36", "0")
-                     : SUMS_8("=f", d)
-                     : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b));
-}
+/* d = a*b, or d += a*b: 64 filters x 8*N windows, a depth of 16. */
+#define DEFINE_MULTIPLY(n, columns, a, b)                                                \
+    template <bool Add>                                                                  \
+    static __device__ inline void multiply(float(&d)[n][4], const uint4 &x, uint64_t y)  \
+    {                                                                                    \
+        if constexpr (Add)                                                               \
+            asm volatile(MULTIPLY(columns, NAMES_##n, a, b, "1")                         \
+                         : SUMS_##n("+f", d)                                             \
+                         : "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w), "l"(y));              \
+        else                                                                             \
+            asm volatile(MULTIPLY(columns, NAMES_##n, a, b, "0")                         \
+                         : SUMS_##n("=f", d)                                             \
+                         : "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w), "l"(y));              \
+    }
+DEFINE_MULTIPLY(4, "32", "{%16, %17, %18, %19}", "%20")
+DEFINE_MULTIPLY(6, "48", "{%24, %25, %26, %27}", "%28")
+DEFINE_MULTIPLY(8, "64", "{%32, %33, %34, %35}", "%36")
+DEFINE_MULTIPLY(10, "80", "{%40, %41, %42, %43}", "%44")
+DEFINE_MULTIPLY(14, "112", "{%56, %57, %58, %59}", "%60")
 
 /* No swizzle: the second half of the depth lies 16 bytes on, the next 8 windows 128. */
 static __device__ inline uint64_t windows_descriptor(uint32_t address)
@@ -131,13 +128,11 @@ struct stem_strip {
     uint32_t image;
     int32_t p, q; /* row, first column of the output */
 
-    __device__ inline stem_strip(const stem_wgmma_job &job, uint32_t row, int32_t columns)
+    __device__ inline stem_strip(const stem_wgmma_job &job, uint32_t image_, int32_t p_,
+                                 int32_t q_)
+        : column(2 * (q_ + (int32_t)threadIdx.x) - job.begin_w), image(image_), p(p_),
+          q(q_)
     {
-        const uint32_t tile = row / job.out_h;
-        image = tile / job.across;
-        p = (int32_t)(row - tile * job.out_h);
-        q = (int32_t)(tile - image * job.across) * columns;
-        column = 2 * (q + (int32_t)threadIdx.x) - job.begin_w;
         x = (const T *)job.x + (int64_t)image * job.channels * job.height * job.width +
             column;
     }
@@ -249,7 +244,7 @@ struct stem_piece {
     }
 };
 
-/* All pairs of rows under row p of windows. */
+/* All pairs of rows under rows of windows from p on. */
 template <typename T, class S>
 static __device__ inline void stem_fill(const stem_wgmma_job &job,
                                         const stem_strip<T> &at, uint8_t *ring, int32_t p)
@@ -263,11 +258,22 @@ static __device__ inline void stem_fill(const stem_wgmma_job &job,
         piece[i].template store<S>(ring, p + i);
 }
 
+/* The block's weights, a thread's share: they were there before the kernel before. */
+template <class S>
+static __device__ inline void stem_take(uint4 (&weight)[S::Steps], const uint4 *from)
+{
+    from += blockIdx.y * S::Steps * THREADS + threadIdx.x;
+#pragma unroll
+    for (int s = 0; s < S::Steps; s++)
+        weight[s] = __ldg(from + s * THREADS);
+}
+
 /* ---- the product and its tail ---------------------------------------------------------
  */
 
-template <class S>
-static __device__ inline void stem_multiply(float (&sum)[S::Columns / 8][4],
+/* Row p of windows, or a part of it: a group of the warpgroup's. */
+template <class S, int N>
+static __device__ inline void stem_multiply(float (&sum)[N][4],
                                             const uint4 (&weight)[S::Steps],
                                             uint32_t ring, int32_t p)
 {
@@ -286,14 +292,22 @@ static __device__ inline void stem_multiply(float (&sum)[S::Columns / 8][4],
     multiply_commit();
 }
 
-/* Nothing that reads the sums moves before the products have ended. */
-template <int N>
+/* Until at most `Pending` groups are under way; nothing that reads the sums moves before.
+ */
+template <int Pending, int N>
 static __device__ inline void stem_wait(float (&sum)[N][4])
 {
-    multiply_wait<0>();
+    multiply_wait<Pending>();
 #pragma unroll
     for (int j = 0; j < N; j++)
         asm volatile("" : SUMS("+f", sum[j]));
+}
+
+/* The first of a thread's filters, of the block's. */
+template <class S>
+static __device__ inline uint32_t stem_filter(void)
+{
+    return (threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4) % S::Filters;
 }
 
 /* What becomes of a thread's sums: of two filters, 8 apart. */
@@ -316,13 +330,19 @@ struct stem_tail {
     }
 
     template <int N>
-    __device__ inline void finish(const stem_wgmma_job &job, float (&sum)[N][4]) const
+    __device__ inline void shifted(float (&sum)[N][4]) const
     {
 #pragma unroll
         for (int j = 0; j < N; j++)
 #pragma unroll
             for (int i = 0; i < 4; i++)
                 sum[j][i] = fmaf(sum[j][i], scale[i / 2], shift[i / 2]);
+    }
+
+    template <int N>
+    __device__ inline void finish(const stem_wgmma_job &job, float (&sum)[N][4]) const
+    {
+        shifted(sum);
         if (job.bounds.plain)
             return;
 #pragma unroll
@@ -336,14 +356,26 @@ struct stem_tail {
 
     __device__ inline uint32_t rounded(float a, float b) const
     {
-        const __half2 y = __hmin2_nan(__hmax2_nan(__floats2half2_rn(a, b), low), high);
+        return bounded(__floats2half2_rn(a, b));
+    }
+
+    __device__ inline uint32_t bounded(uint32_t x) const
+    {
+        __half2 both;
+        memcpy(&both, &x, sizeof both);
+        return bounded(both);
+    }
+
+    __device__ inline uint32_t bounded(__half2 x) const
+    {
+        const __half2 y = __hmin2_nan(__hmax2_nan(x, low), high);
         uint32_t word;
         memcpy(&word, &y, sizeof word);
         return word;
     }
 };
 
-/* The warp's 16 filters of all windows: a row of `stage` is a window. */
+/* The warp's 16 filters of a part's windows: a row of `stage` is a window. */
 template <int N>
 static __device__ inline void stem_stage(uint32_t stage, const stem_tail &tail,
                                          const float (&sum)[N][4])
@@ -362,20 +394,26 @@ static __device__ inline void stem_stage(uint32_t stage, const stem_tail &tail,
     }
 }
 
-/* To `y`, of the row's first window and the block's first filter. */
+/* To `y`, of the first row's first window and the block's first filter: so many windows
+ * of each of `down` rows. */
 template <class S>
 static __device__ inline void stem_write(const stem_wgmma_job &job, const uint8_t *stage,
-                                         __half *y, int32_t windows, uint32_t filters)
+                                         __half *y, int32_t windows, int32_t down,
+                                         uint32_t filters)
 {
-    const uint32_t piece = threadIdx.x % 8, first = threadIdx.x / 8;
+    const uint32_t place = threadIdx.x % 8, first = threadIdx.x / 8;
+    const uint32_t row = place / (8 / S::Down), piece = place % (8 / S::Down);
     uint4 v[S::Columns / 16];
+    if (piece * 8 >= filters || (int32_t)row >= down)
+        windows = 0;
+    y += ((size_t)row * job.out_w + first) * job.stored + piece * 8;
 #pragma unroll
     for (int i = 0; i < S::Columns / 16; i++) /* all at once, wanted or not */
-        v[i] = *(const uint4 *)(stage + (first + i * 16) * STAGE_ROW + piece * PIECE);
+        v[i] = *(const uint4 *)(stage + (first + i * 16) * STAGE_ROW + place * PIECE);
 #pragma unroll
     for (int i = 0; i < S::Columns / 16; i++)
-        if ((int32_t)first + i * 16 < windows && piece * 8 < filters)
-            *(uint4 *)(y + (first + i * 16) * (size_t)job.stored + piece * 8) = v[i];
+        if ((int32_t)first + i * 16 < windows)
+            *(uint4 *)(y + i * 16 * (size_t)job.stored) = v[i];
 }
 
 #endif /* PLUGINS_CONVOLUTION_CUDA_STEM_WGMMA_CUH */

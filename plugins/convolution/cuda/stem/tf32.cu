@@ -16,7 +16,7 @@
  * pixel, or NaN, makes NaN of a window that only touches it.
  */
 #include "plugins/convolution/cuda/hopper_pack.cuh"
-#include "plugins/convolution/cuda/stem_float.cuh"
+#include "plugins/convolution/cuda/stem/float.cuh"
 
 enum {
     WARPGROUP = 128,

@@ -12,16 +12,13 @@
 #ifndef PLUGINS_CONVOLUTION_CUDA_STEM_CUH
 #define PLUGINS_CONVOLUTION_CUDA_STEM_CUH
 
-#include "plugins/convolution/cuda/convolution.cuh"
+#include "plugins/convolution/cuda/stem/check.cuh"
 
 enum {
     TILE_H = 8,
     TILE_W = 16,
     THREADS = 128,
-    FILTERS = 64,
     TAPS = 4, /* of a step */
-    MOST_KERNEL = 7,
-    MOST_STRIDE = 4,
     MOST_STEPS = (MOST_KERNEL * MOST_KERNEL + TAPS - 1) / TAPS,
     STEP_HALVES = FILTERS * TAPS * 4,
     AHEAD = 7 /* pixels of a thread that wait in registers */

@@ -5,7 +5,7 @@
  * plane by plane. A thread has 8 windows side by side and 8 filters; a row of the patch
  * that its windows cover is read once for all taps of a row of the kernel.
  */
-#include "plugins/convolution/cuda/stem_float.cuh"
+#include "plugins/convolution/cuda/stem/float.cuh"
 
 enum {
     THREADS = 128,

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Convolutions with the maxima behind them as one layer: which are; that prices decide,
+ * and that values are those without, whichever of the ways is planned; and that none is
+ * timed where only a plain loop runs it.
+ */
+#include "core/handle.h"
+#include "planner/cost/cost.h"
+#include "tests/planner/fusion/chains.h"
+
+#define POOLED "core::PooledConvolution@1"
+
+TestSuite(fuse_pooled, .init = scratch_make, .fini = scratch_remove, .timeout = 300);
+
+#define HEAD CHAIN_HEAD
+#define FIRST CONVOLUTION("conv", 8, 3x3, "pad = 1\n")
+#define RELU ACT("relu", "relu")
+#define MAXIMA(more) "[layer pool]\ntype = Pooling\nkernel = 3x3\nstride = 2\n" more
+#define ABS(name, of) "[layer " name "]\ntype = Unary\nop = abs\ninputs = " of "\n"
+
+static const struct chain_case chains[] = {
+    {"maxima of an activation", HEAD("pool") FIRST RELU MAXIMA("pad = 1\n"), "conv", 3,
+     0},
+    {"maxima of results", HEAD("pool") FIRST MAXIMA(""), "conv", 2, 0},
+    {"something behind", HEAD("y") FIRST RELU MAXIMA("") ABS("y", "pool"), "conv", 3, 0},
+    {"another activation",
+     HEAD("pool") FIRST ACT("relu", "silu") MAXIMA("ceil_mode = yes\n"), "conv", 3, 0},
+    {"bounds",
+     HEAD("pool") FIRST "[layer clip]\ntype = Activation\nkind = clip\n"
+                        "alpha = -0.5\nbeta = 1\n" MAXIMA(""),
+     "conv", 3, 0},
+    {"strides and groups",
+     HEAD("pool") CONVOLUTION("conv", 6, 3x2, "groups = 3\nstride = 2x1\n")
+         MAXIMA("pad = 1\ndilation = 2\n"),
+     "conv", 2, 0},
+    {"no bias",
+     HEAD("pool") "[layer conv]\ntype = Convolution\nfilters = 8\nkernel = 3x3\n"
+                  "weight = w\n" MAXIMA("pad_mode = same_lower\n"),
+     "conv", 2, 0},
+    {"means", HEAD("pool") FIRST RELU MAXIMA("kind = average\n"), "conv", 0, 0},
+    {"where they are", HEAD("pool, pool:1") FIRST RELU MAXIMA("indices = yes\n"), "conv",
+     0, 0},
+    {"of the whole image",
+     HEAD("pool") FIRST "[layer pool]\ntype = Pooling\nglobal = yes\n", "conv", 0, 0},
+    {"two activations", HEAD("pool") FIRST RELU ACT("more", "tanh") MAXIMA(""), "conv", 0,
+     0},
+    {"results are read twice", HEAD("pool, y") FIRST MAXIMA("") ABS("y", "conv"), "conv",
+     0, 0},
+    {"the activation is an output", HEAD("pool, relu") FIRST RELU MAXIMA(""), "conv", 0,
+     0},
+    {"an impl that is asked for",
+     HEAD("pool") CONVOLUTION("conv", 8, 3x3, "impl = c\n") MAXIMA(""), "conv", 0, 0},
+    {"a format that is asked for",
+     HEAD("pool") CONVOLUTION("conv", 8, 3x3, "format = fp32:nchw\n") MAXIMA(""), "conv",
+     0, 0},
+    {"no fusion", HEAD("pool") FIRST MAXIMA("") "[build]\nfusion = no\n", "conv", 0, 0},
+};
+
+Test(fuse_pooled, maxima_are_of_one_layer)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(chains); i++)
+        expect_chain(&chains[i], POOLED);
+}
+
+Test(fuse_pooled, values_are_those_without_fusion)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(chains); i++)
+        expect_chain_values(&chains[i]);
+}
+
+/* ---- prices ----------------------------------------------------------------------- */
+
+/* A device on which such layers take one time and all else another. */
+struct prices {
+    struct cost_source source;
+    int64_t pooled, other; /* ns */
+    size_t asked;          /* of such */
+};
+
+static bool is_pooled(const struct planner *planner, const struct cost_query *q)
+{
+    return q->candidate &&
+           strcmp(planner_run_node(planner, q->candidate)->layer->type->full_name,
+                  POOLED) == 0;
+}
+
+static int price(struct cost_source *source, const struct planner *planner,
+                 const struct cost_query *const *queries, const int64_t *best, size_t n,
+                 struct cost *out, strata_error *err)
+{
+    struct prices *p = (struct prices *)source;
+    (void)best;
+    (void)err;
+    for (size_t i = 0; i < n; i++) {
+        const bool pooled = is_pooled(planner, queries[i]);
+        out[i] = (struct cost){.ns = pooled ? p->pooled : p->other, .runs = 3};
+        p->asked += pooled;
+    }
+    return STRATA_OK;
+}
+
+/* What is planned at those prices for the host that runs the tests. */
+static struct prices plan_at(struct planning *s, const char *ini, int64_t pooled,
+                             int64_t other)
+{
+    static const char *const set[] = {"build.costs=measure"};
+    struct prices p = {{.name = "prices", .measure = price}, pooled, other, 0};
+    strata_handle *handle;
+    cr_assert_eq(planning_load(s, spill_text("net.ini", ini), NULL, set, 1), STRATA_OK,
+                 "%s", s->err.message);
+    cr_assert_eq(strata_create(&handle, "host", NULL), STRATA_OK);
+    s->device = (struct planner_device){handle->properties, handle->math};
+    cr_assert_eq(planning_make(s, &p.source), STRATA_OK, "%s", s->err.message);
+    strata_destroy(handle);
+    return p;
+}
+
+static enum candidate_kind chosen_for(const struct planning *s, const char *layer)
+{
+    return planner_chosen(s->planner, s->planner->plan, chain_node(s, layer))->kind;
+}
+
+static const char *reason_of(const struct planning *s, const char *layer)
+{
+    return s->planner->fusions[chain_node(s, layer)].reason;
+}
+
+#define STEM HEAD("pool") FIRST RELU MAXIMA("pad = 1\n")
+
+Test(fuse_pooled, is_taken_where_it_is_cheaper)
+{
+    struct planning s;
+    cr_expect_gt(plan_at(&s, STEM, 100, 1000).asked, 0);
+    cr_expect_eq(chosen_for(&s, "conv"), CANDIDATE_GROUP);
+    cr_expect_eq(chosen_for(&s, "relu"), CANDIDATE_ABSORBED);
+    cr_expect_eq(chosen_for(&s, "pool"), CANDIDATE_ABSORBED);
+    cr_expect_str_eq(reason_of(&s, "pool"), "conv: all in one PooledConvolution");
+    cr_expect(s.planner->fusions[chain_node(&s, "pool")].done);
+    planning_close(&s);
+}
+
+Test(fuse_pooled, is_not_taken_where_it_is_not_cheaper)
+{
+    struct planning s;
+    plan_at(&s, STEM, 100000, 1000);
+    cr_expect_eq(chosen_for(&s, "conv"), CANDIDATE_RUN);
+    cr_expect_eq(chosen_for(&s, "pool"), CANDIDATE_RUN);
+    cr_expect(s.planner->fusions[chain_node(&s, "relu")].done); /* an epilogue */
+    cr_expect_str_eq(reason_of(&s, "pool"), "conv: running it by itself costs less");
+    planning_close(&s);
+}
+
+/* The plan that takes it, run. */
+Test(fuse_pooled, values_of_one_that_is_taken)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(chains); i++) {
+        struct planning s;
+        struct session plain, fused;
+        char costs[300];
+        const char *no[] = {"build.fusion=no", FP32};
+        const char *set[] = {"build.costs=pooled.costs", "build.costs_miss=analytic",
+                             FP32};
+        int64_t n, m;
+        if (chains[i].members == 0)
+            continue;
+        snprintf(costs, sizeof costs, "%s/pooled.costs", scratch);
+        plan_at(&s, chains[i].ini, 10, 100000);
+        cr_assert_eq(cost_table_write(&s.planner->known, costs, &s.err), STRATA_OK, "%s",
+                     s.err.message);
+        planning_close(&s);
+        cr_assert_eq(build(&plain, chains[i].ini, no, 2), STRATA_OK, "%s",
+                     plain.err.message);
+        float *a = output(&plain, &n);
+        release(&plain);
+        cr_assert_eq(build(&fused, chains[i].ini, set, 3), STRATA_OK, "%s",
+                     fused.err.message);
+        cr_expect_str_eq(fused.engine->execution->nodes[1].layer->type->full_name, POOLED,
+                         "%s", chains[i].name);
+        float *b = output(&fused, &m);
+        release(&fused);
+        cr_assert_eq(n, m);
+        cr_expect_leq(worst_difference(a, b, n), 1e-5, "%s", chains[i].name);
+        free(a);
+        free(b);
+    }
+}
+
+/* A host's plain loop against its convolutions, in one that computes. */
+Test(fuse_pooled, is_not_timed_where_its_claims_are_hopeless)
+{
+    static const char ini[] =
+        "[network]\nformat = 1\noutputs = pool\n[weights w]\nrandom = 3\n"
+        "[input x]\nshape = 1 x 64 x 56 x 56\n" CONVOLUTION("conv", 64, 3x3, "pad = 1\n")
+            RELU MAXIMA("");
+    struct planning s;
+    struct prices p = plan_at(&s, ini, 1, 1000);
+    const struct planner_node *n = &s.planner->nodes[chain_node(&s, "conv")];
+    cr_expect_eq(p.asked, 0);
+    cr_expect_eq(chain_members(n->group, POOLED), 3);
+    cr_expect_eq(chosen_for(&s, "conv"), CANDIDATE_RUN);
+    cr_expect(strstr(reason_of(&s, "pool"), "by its claims"), "%s",
+              reason_of(&s, "pool"));
+    planning_close(&s);
+}
+
+/* ---- on CUDA, by the analytic model -------------------------------------------------
+ */
+
+Test(fuse_pooled, first_layers_are_taken_on_cuda)
+{
+    static const char ini[] =
+        "[network]\nformat = 1\noutputs = pool\n[weights w]\nrandom = 3\n"
+        "[input image]\nshape = 8 x 3 x 224 x 224\n"
+        "[build]\nprecision = fp16\nmath = tensor_op\ncosts = analytic\n" CONVOLUTION(
+            "conv", 64, 7x7, "stride = 2\npad = 3\n") RELU MAXIMA("pad = 1\n");
+    struct planning s;
+    cr_assert_eq(planning_load(&s, spill_text("net.ini", ini), NULL, NULL, 0), STRATA_OK,
+                 "%s", s.err.message);
+    s.device = planning_cuda();
+    if (!planning_has_cuda(&s)) {
+        planning_close(&s);
+        cr_skip_test("the plugins were built without CUDA");
+    }
+    cr_assert_eq(planning_make(&s, NULL), STRATA_OK, "%s", s.err.message);
+    cr_expect_eq(chosen_for(&s, "conv"), CANDIDATE_GROUP);
+    cr_expect_eq(chosen_for(&s, "pool"), CANDIDATE_ABSORBED);
+    planning_close(&s);
+}
