@@ -87,7 +87,7 @@ static __global__ void __launch_bounds__(CUDA_BLOCK) held_kernel(softmax_job job
     }
 }
 
-template <typename T, int N, int Threads, typename Index>
+template <typename T, typename To, int N, int Threads, typename Index>
 static __global__ void __launch_bounds__(CUDA_BLOCK) contiguous_kernel(softmax_job job)
 {
     const int64_t line =
@@ -96,7 +96,7 @@ static __global__ void __launch_bounds__(CUDA_BLOCK) contiguous_kernel(softmax_j
     const int64_t at = live ? walk_find<1, Index>(job.lines, (Index)line).at[0] : 0;
     const int64_t first = (int64_t)(threadIdx.x % Threads) * N;
     const T *x = (const T *)job.x + at;
-    T *y = (T *)job.y + at;
+    To *y = (To *)job.y + at;
     tally t = {-INFINITY, 0};
     launch_next();
     wait_for_previous();
@@ -110,12 +110,13 @@ static __global__ void __launch_bounds__(CUDA_BLOCK) contiguous_kernel(softmax_j
     t = tally_all<Threads>(t);
     tally_close(t, job.log);
     for (int64_t j = first; live && j < job.padded; j += Threads * N) {
-        pack<T, N> p = *(const pack<T, N> *)(x + j);
+        const pack<T, N> p = *(const pack<T, N> *)(x + j);
+        pack<To, N> results;
 #pragma unroll
         for (int k = 0; k < N; k++)
-            from_float(&p.v[k],
+            from_float(&results.v[k],
                        j + k < job.length ? softmax_of(to_float(p.v[k]), t, job.log) : 0);
-        *(pack<T, N> *)(y + j) = p;
+        *(pack<To, N> *)(y + j) = results;
     }
 }
 
@@ -127,12 +128,12 @@ static void contiguous_launch(const softmax_job &job, cudaStream_t stream)
     const unsigned blocks = layer_blocks(job.n_lines, CUDA_BLOCK / Threads);
     if constexpr (Threads == 4)
         if (job.n_lines >= 0x7fffffff) {
-            launch_overlapped(contiguous_kernel<T, N, Threads, uint64_t>, blocks,
+            launch_overlapped(contiguous_kernel<T, T, N, Threads, uint64_t>, blocks,
                               CUDA_BLOCK, 0, stream, job);
             return;
         }
-    launch_overlapped(contiguous_kernel<T, N, Threads, uint32_t>, blocks, CUDA_BLOCK, 0,
-                      stream, job);
+    launch_overlapped(contiguous_kernel<T, T, N, Threads, uint32_t>, blocks, CUDA_BLOCK,
+                      0, stream, job);
 }
 
 template <typename T, int N>
@@ -341,13 +342,21 @@ static int wider_accept(const strata_node *n)
                              "takes contiguous lines of up to %d elements", 32 * HELD);
 }
 
+/* A line by a warp, of few lines by a block. */
 template <typename T>
 static void wider_launch(const softmax_job &job, cudaStream_t stream)
 {
+    static void (*const kernels[2][2])(softmax_job) = {
+        {held_kernel<T, float, 1, uint32_t>, held_kernel<T, float, 8, uint32_t>},
+        {contiguous_kernel<T, float, 1, CUDA_BLOCK, uint32_t>,
+         contiguous_kernel<T, float, 4, CUDA_BLOCK, uint32_t>},
+    };
+    const bool few = job.n_lines <= 1024;
     const bool whole = job.length % 8 == 0 && lines_start_at(job, 8, false);
-    launch_overlapped(
-        whole ? held_kernel<T, float, 8, uint32_t> : held_kernel<T, float, 1, uint32_t>,
-        layer_blocks(job.n_lines, CUDA_BLOCK / 32), CUDA_BLOCK, 0, stream, job);
+    launch_overlapped(kernels[few][whole],
+                      few ? (unsigned)job.n_lines
+                          : layer_blocks(job.n_lines, CUDA_BLOCK / 32),
+                      CUDA_BLOCK, 0, stream, job);
 }
 
 static int wider_run(const strata_run *r)

@@ -96,11 +96,14 @@ static const struct layer_case cases[] = {
 };
 
 static const struct layer_case large[] = {
-    {"PooledConvolution", SEVEN RELU PADDED "filters = 64", .in = {S4(9, 3, 224, 224)}},
-    {"PooledConvolution", SEVEN RELU CEILED "filters = 96", .in = {S4(2, 3, 225, 227)}},
-    {"PooledConvolution", THREE RELU CEILED "filters = 64", .in = {S4(5, 3, 227, 227)}},
+    {"PooledConvolution", SEVEN RELU PADDED "filters = 64", .in = {S4(31, 3, 120, 64)}},
+    {"PooledConvolution", SEVEN RELU PADDED "filters = 64", .in = {S4(1, 3, 224, 224)}},
+    {"PooledConvolution", SEVEN RELU CEILED "filters = 96", .in = {S4(1, 3, 225, 227)}},
+    {"PooledConvolution", THREE RELU CEILED "filters = 64", .in = {S4(3, 3, 227, 227)}},
     {"PooledConvolution", SEVEN RELU PADDED "filters = 24", .in = {S4(3, 4, 101, 500)}},
     {"PooledConvolution", SEVEN RELU PADDED "filters = 8", .in = {S4(60, 1, 90, 131)}},
+    {"PooledConvolution", THREE "filters = 8; pool_kernel = 2; pool_stride = 1",
+     .in = {S4(50, 3, 41, 33)}},
 };
 
 LAYER_CASES(PooledConvolution, ORDINARY(cases), LARGE(large))
