@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Every CUDA impl of Convolution that takes a problem, from whichever module, timed in
- * one run: the convolutions of ResNet-50 and depthwise ones of MobileNet v2, with bias,
- * ReLU and, where the network has one, the residual sum.
+ * one run: the convolutions of ResNet-50, depthwise ones of MobileNet v2 and some of
+ * Inception v3, with bias, ReLU and, where the network has one, the residual sum.
  *
  * A time is the median over replays of a graph of launches over rotating buffers. The
  * floor is the longer of bytes at 4.3 TB/s and operations at 780 TFLOP/s (dense FP16) or,
@@ -50,7 +50,7 @@ struct bench {
 struct instance {
     const struct problem *p;
     strata_convolution params;
-    int64_t kernel, stride, pad;
+    int64_t kernel[2], pad[2], stride;
     strata_tensor in, out, residual, weight[2];
     strata_epilogue epilogue;
     strata_node node;
@@ -77,7 +77,8 @@ static int view(strata_tensor *t, const char *format, const int64_t *dims, void 
 static double instance_bytes(const struct instance *x)
 {
     const strata_tensor *t[] = {&x->in, &x->out, &x->residual};
-    const double seen = x->kernel < x->stride ? (double)x->kernel / (double)x->stride : 1;
+    const double kernel = (double)x->kernel[0], stride = (double)x->stride;
+    const double seen = kernel < stride ? kernel / stride : 1;
     double bytes = (double)x->weight[0].count * (double)strata_dtype_size(x->out.dtype);
     for (int i = 0; i < 2 + x->p->residual; i++)
         bytes += (double)t[i]->size * (double)strata_dtype_size(t[i]->dtype) *
@@ -88,22 +89,25 @@ static double instance_bytes(const struct instance *x)
 static int open_instance(struct instance *x, struct bench *b, const struct problem *p,
                          int64_t batch, strata_error *err)
 {
+    const int64_t across = p->across ? p->across : p->kernel;
     const int64_t out = (p->size + p->kernel / 2 * 2 - p->kernel) / p->stride + 1;
     const int64_t in_dims[] = {batch, p->channels, p->size, p->size};
     const int64_t out_dims[] = {batch, p->filters, out, out};
     const int64_t weight_dims[] = {p->filters, p->channels / p->groups, p->kernel,
-                                   p->kernel};
+                                   across};
     const char *in = p->in ? p->in : "fp16:nhwc8";
     const bool stem = p->channels < 8 && b->math; /* the kernel of that name */
     memset(x, 0, sizeof *x);
     x->p = p;
-    x->kernel = p->kernel;
+    x->kernel[0] = p->kernel;
+    x->kernel[1] = across;
     x->stride = p->stride;
-    x->pad = p->kernel / 2;
+    for (int d = 0; d < 2; d++)
+        x->pad[d] = x->kernel[d] / 2;
     x->params = (strata_convolution){.filters = p->filters,
-                                     .kernel = {&x->kernel, 1},
+                                     .kernel = {x->kernel, 2},
                                      .stride = {&x->stride, 1},
-                                     .pad = {&x->pad, 1},
+                                     .pad = {x->pad, 2},
                                      .groups = p->groups};
     int status = view(&x->in, in, in_dims, NULL, err);
     if (status == STRATA_OK)

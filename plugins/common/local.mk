@@ -27,6 +27,10 @@ EXTRA_DIST += \
 	plugins/common/product/store.cuh \
 	plugins/common/product/tactics.h \
 	plugins/common/product/tile.h \
+	plugins/common/product/turned.cuh \
+	plugins/common/product/turned_parts.cuh \
+	plugins/common/product/turned_store.cuh \
+	plugins/common/product/turned_tile.cuh \
 	plugins/common/product/wgmma.cuh \
 	plugins/common/product/tensor_map.cuh \
 	plugins/common/product/windows.cuh \

@@ -6,6 +6,7 @@
 #include "plugins/convolution/cuda/hopper.cuh"
 #include "plugins/convolution/cuda/plain.cuh"
 #include "plugins/convolution/cuda/stem/float.cuh"
+#include "plugins/convolution/cuda/turned.cuh"
 
 static const strata_row direct_rows[] = {
     {{CUDA_FLOATS}, {STRATA_SAME}},
@@ -30,8 +31,14 @@ static const strata_row hopper_rows[] = {
 };
 static const strata_row plain_rows[] = {{{STRATA_F32_NHWC}, {STRATA_SAME}}};
 
+static const strata_row turned_rows[] = {
+    {{STRATA_F16_NHWC8 | STRATA_F16_NHWC | STRATA_BF16_NHWC8 | STRATA_BF16_NHWC},
+     {STRATA_SAME}},
+};
+
 HOPPER_EACH(HOPPER_CALLBACKS)
 PLAIN_EACH(PLAIN_CALLBACKS)
+TURNED_EACH(TURNED_CALLBACKS)
 
 #define HOPPER_FIRST 60 /* id */
 #define HOPPER_IMPL(name_)                                                               \
@@ -40,6 +47,10 @@ PLAIN_EACH(PLAIN_CALLBACKS)
 #define PLAIN_FIRST 90
 #define PLAIN_IMPL(name_)                                                                \
     COPIED_IMPL(PLAIN_FIRST + PLAIN_##name_, "plain_" #name_, plain_##name_, plain_rows),
+#define TURNED_FIRST 100
+#define TURNED_IMPL(name_)                                                               \
+    COPIED_IMPL(TURNED_FIRST + TURNED_##name_, "turned_" #name_, turned_##name_,         \
+                turned_rows),
 /* Fed by the copy engine. */
 #define COPIED_IMPL(id_, name_, tactic, rows_)                                                 \
     {.id = id_,                                                                          \
@@ -213,6 +224,7 @@ static const strata_impl impls[] = {
     GEMM_IMPL_OF(gemm_deep_accept, 53, "wgmma_128x64d", wgmma_128x64d, 90, 90, 0.45),
     HOPPER_EACH(HOPPER_IMPL)
     PLAIN_EACH(PLAIN_IMPL)
+    TURNED_EACH(TURNED_IMPL)
     COPIED_IMPL(80, "patch_64", patch_64, hopper_rows),
     COPIED_IMPL(81, "patch_32", patch_32, hopper_rows),
 };

@@ -29,6 +29,7 @@ CONVOLUTION_KERNELS = \
 	plugins/convolution/cuda/stem/stem.cu \
 	plugins/convolution/cuda/stem/tf32.cu \
 	plugins/convolution/cuda/stem/wgmma.cu \
+	plugins/convolution/cuda/turned.cu \
 	plugins/convolution/cuda/wgmma.cu
 CUDA_PLUGIN_KERNELS += $(CONVOLUTION_KERNELS)
 EXTRA_DIST += \
@@ -45,6 +46,7 @@ EXTRA_DIST += \
 	plugins/convolution/cuda/stem/stem.cuh \
 	plugins/convolution/cuda/stem/wgmma.cuh \
 	plugins/convolution/cuda/stem/wgmma_host.cuh \
+	plugins/convolution/cuda/turned.cuh \
 	plugins/convolution/cuda/wgmma_tile.cuh
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/convolution-cuda.la
@@ -57,7 +59,8 @@ endif
 plugins/convolution/cuda/hopper.lo plugins/convolution/cuda/patch.lo \
 	plugins/convolution/cuda/plain.lo \
 	plugins/convolution/cuda/stem/tf32.lo \
-	plugins/convolution/cuda/stem/wgmma.lo plugins/convolution/cuda/wgmma.lo: \
+	plugins/convolution/cuda/stem/wgmma.lo plugins/convolution/cuda/turned.lo \
+	plugins/convolution/cuda/wgmma.lo: \
 	NVCC_ARCH_FLAGS = -gencode=arch=compute_90a,code=sm_90a
 
 # By cuDNN, where it is found. Without the library the module does not load, and the

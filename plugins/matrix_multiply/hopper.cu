@@ -13,7 +13,7 @@
 #define LEAST_TILES 16 /* of a tactic that does not share depths */
 
 #define HALF_OF(type, ...)                                                               \
-    &launch_of<product_tile<product_written_floats<type>, __VA_ARGS__>>
+    &launch_of<product_tile<product_written_floats<type, STRATA_GELU>, __VA_ARGS__>>
 #define HALVES(...) HALF_OF(__half, __VA_ARGS__), HALF_OF(__nv_bfloat16, __VA_ARGS__)
 #define EVERY(...)                                                                       \
     {                                                                                    \

@@ -158,6 +158,14 @@ static const struct layer_case large[] = {
     {"Convolution", "filters = 32; kernel = 3; stride = 2", .in = {S4(7, 3, 299, 299)}},
     {"Convolution", "filters = 24; kernel = 7; stride = 2; pad = 3",
      .in = {S4(3, 3, 3000, 20)}},
+    /* Tiles that are turned and make the chip full, in one go or in several; channels
+     * that end with 8, 16 and 24 of a piece. */
+    {"Convolution", "filters = 192; kernel = 7x1; pad = 3x0", .in = {S4(9, 40, 29, 31)}},
+    {"Convolution", "filters = 128; kernel = 3; stride = 2; pad = 0, 1, 1, 0",
+     .in = {S4(9, 80, 63, 61)}},
+    {"Convolution", "filters = 250; kernel = 3; pad = 1", .in = {S4(32, 16, 14, 14)}},
+    {"Convolution", "filters = 184; kernel = 1x2", .in = {S4(11, 24, 67, 71)}},
+    {"Convolution", "filters = 120; kernel = 2x1", .in = {S4(11, 32, 67, 71)}},
 };
 
 LAYER_CASES(Convolution, ORDINARY(cases), LARGE(large))

@@ -1,16 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * store.cuh's results, written out for what most products need: an addend or none, GELU
- * or nothing behind it. The loop that has all that others need jumps from piece to piece
- * of itself, and waits for the next one's instructions each time.
+ * store.cuh's results, written out for what most products need: an addend or none, one
+ * activation or nothing behind it. The loop that has all that others need jumps from
+ * piece to piece of itself, and waits for the next one's instructions each time.
  */
 #ifndef PLUGINS_COMMON_PRODUCT_WRITTEN_CUH
 #define PLUGINS_COMMON_PRODUCT_WRITTEN_CUH
 
 #include "plugins/common/product/store.cuh"
 
-/* A warpgroup's, of FP16 or BF16. */
-template <class C, class Memory = product_memory<C>>
+/* Nothing, ReLU, ReLU6 and clip as two bounds. */
+struct product_bounds {
+    float low, high;
+
+    static __device__ inline bool are(const activation_args &a)
+    {
+        return a.kind < 0 || a.kind == STRATA_RELU || a.kind == STRATA_RELU6 ||
+               a.kind == STRATA_CLIP;
+    }
+    __device__ inline product_bounds(const activation_args &a)
+    {
+        const bool six = a.kind == STRATA_RELU6, clip = a.kind == STRATA_CLIP;
+        low = six || a.kind == STRATA_RELU ? 0.0f : clip ? a.alpha : -INFINITY;
+        high = six ? 6.0f : clip ? a.beta : INFINITY;
+    }
+    /* Both bounds, or the lower one, as there is no other. */
+    template <bool Both>
+    __device__ inline float of(float x) const
+    {
+        x = larger(x, low);
+        return Both ? smaller(x, high) : x;
+    }
+};
+
+/* A warpgroup's, of FP16 or BF16. Behind: GELU, which has no addend before it, or
+ * STRATA_CLIP, all that are bounds. */
+template <class C, int Behind, class Memory = product_memory<C>>
 struct product_written : product_store<C, Memory> {
     typedef product_store<C, Memory> loop;
     typedef typename C::Element T;
@@ -27,7 +52,8 @@ struct product_written : product_store<C, Memory> {
 
     /* Two neighbours. x: of the addend. */
     template <bool Addend, int Kind>
-    __device__ inline uint32_t finish_two(float v, float w, float2 bias, uint32_t x) const
+    __device__ inline uint32_t finish_two(float v, float w, float2 bias, uint32_t x,
+                                          product_bounds bounds) const
     {
         v = fmaf(this->job.alpha, v, bias.x);
         w = fmaf(this->job.alpha, w, bias.y);
@@ -39,13 +65,16 @@ struct product_written : product_store<C, Memory> {
         if (Kind == STRATA_GELU) {
             v = gelu(v);
             w = gelu(w);
+        } else if (Kind >= 0) {
+            v = bounds.of<Kind == STRATA_CLIP>(v);
+            w = bounds.of<Kind == STRATA_CLIP>(w);
         }
         return pack_two(T(), v, w);
     }
 
     /* Sixteen columns: half h of chunk i. */
     template <bool Addend, int Kind>
-    __device__ inline void write_half(sums sum, int i, int h) const
+    __device__ inline void write_half(sums sum, int i, int h, product_bounds bounds) const
     {
         const int column = i % CHUNKS, piece = (i % EACH * 2 + h) * 2;
         const uint32_t to =
@@ -59,7 +88,7 @@ struct product_written : product_store<C, Memory> {
         for (int e = 0; e < 4; e++) {
             const float(&s)[4] = sum[i / CHUNKS][column * 4 + h * 2 + e / 2];
             y[e] = finish_two<Addend, Kind>(s[e % 2 * 2], s[e % 2 * 2 + 1],
-                                            bias[e / 2 * 4], x[e]);
+                                            bias[e / 2 * 4], x[e], bounds);
         }
         store_matrices(to, y);
     }
@@ -67,13 +96,43 @@ struct product_written : product_store<C, Memory> {
     template <bool Addend, int Kind, class Send>
     __device__ inline void write(sums sum, const Send &send) const
     {
+        const product_bounds bounds(this->job.activation);
 #pragma unroll
         for (int i = 0; i < C::Parts * CHUNKS; i++) {
-            write_half<Addend, Kind>(sum, i, 0);
-            write_half<Addend, Kind>(sum, i, 1);
+            write_half<Addend, Kind>(sum, i, 0, bounds);
+            write_half<Addend, Kind>(sum, i, 1, bounds);
             if (i % CHUNKS == CHUNKS - 1)
                 product_send(this->group, i / CHUNKS, send);
         }
+    }
+
+    template <bool Addend, class Send>
+    __device__ inline void write_all(sums sum, const Send &send) const
+    {
+        const int32_t kind = this->job.activation.kind;
+        if constexpr (Behind == STRATA_CLIP) {
+            if (kind < 0 || kind == STRATA_RELU)
+                write<Addend, STRATA_RELU>(sum, send);
+            else
+                write<Addend, STRATA_CLIP>(sum, send);
+        } else if constexpr (Addend) {
+            write<true, -1>(sum, send);
+        } else {
+            if (kind < 0)
+                write<false, -1>(sum, send);
+            else
+                write<false, Behind>(sum, send);
+        }
+    }
+
+    __device__ inline bool is_written(void) const
+    {
+        const product_job &job = this->job;
+        if (job.scale || job.real < job.n)
+            return false;
+        return Behind == STRATA_CLIP ? product_bounds::are(job.activation)
+                                     : job.activation.kind < 0 ||
+                                           (job.activation.kind == Behind && !job.addend);
     }
 
     /* n: tiles before. send(part): stores its panels, by one thread. Who writes panels
@@ -83,11 +142,9 @@ struct product_written : product_store<C, Memory> {
                                const Send &send) const
     {
         const product_job &job = this->job;
-        const int32_t kind = job.activation.kind;
-        const bool gelu = kind == STRATA_GELU && !job.addend;
         if (this->thread == 0)
             copy_group_wait_read();
-        if (job.scale || job.real < job.n || (kind >= 0 && !gelu))
+        if (!is_written())
             return loop::run(sum, column, n, send);
 #pragma unroll
         for (int i = 0; i < loop::OWN; i++)
@@ -96,22 +153,20 @@ struct product_written : product_store<C, Memory> {
         if (job.addend)
             barrier_wait(this->memory.addend(this->group), n % 2);
         named_sync(PRODUCT_STORE + this->group, 128);
-        if (gelu)
-            write<false, STRATA_GELU>(sum, send);
-        else if (job.addend)
-            write<true, -1>(sum, send);
+        if (job.addend)
+            write_all<true>(sum, send);
         else
-            write<false, -1>(sum, send);
+            write_all<false>(sum, send);
         if (job.addend)
             product_sent(this->memory, this->group);
     }
 };
 
 /* The kind of a tile whose results are. */
-template <typename T>
+template <typename T, int Behind>
 struct product_written_floats : product_floats<T> {
     template <class C>
-    using store = product_written<C>;
+    using store = product_written<C, Behind>;
 };
 
 #endif /* PLUGINS_COMMON_PRODUCT_WRITTEN_CUH */

@@ -6,29 +6,40 @@
  */
 #include "plugins/convolution/cuda/hopper.cuh"
 
+#include "plugins/common/product/written.cuh"
 #include "plugins/convolution/cuda/hopper_pack.cuh"
 
 #define MOST_SHALLOW 16 /* pieces of K, of one whose blocks have four tiles at a time */
+
+/* Tiles that share no depth have their results written out; the code of others is longer
+ * than a kernel that runs for some microseconds has time to fetch. */
+#define HALF_OF(type, ...)                                                               \
+    &launch_of<product_tile<product_written_floats<type, STRATA_CLIP>, __VA_ARGS__>>
+#define HALVES(...) HALF_OF(__half, __VA_ARGS__), HALF_OF(__nv_bfloat16, __VA_ARGS__)
+#define EVERY(...)                                                                       \
+    {                                                                                    \
+        HALVES(__VA_ARGS__), PRODUCT_OF(float, __VA_ARGS__)                              \
+    }
 
 /* Parts, columns, warpgroups, stages, turns, pair, split, blocks of a multiprocessor; in
  * the order of HOPPER_EACH. Results of floats take the room of some stages, and deep is
  * for what has few then. */
 static const product_launch *const launches[HOPPER_TACTICS][PRODUCT_TYPES] = {
-    {PRODUCT_HALVES(2, 128, 2, 5, true, true, false, 1)},  /* 128x128_pair */
-    {PRODUCT_HALVES(1, 256, 2, 3, false, true, false, 1)}, /* 128x256_pair */
-    {PRODUCT_HALVES(1, 192, 2, 4, false, true, false, 1)}, /* 128x192_pair */
-    {PRODUCT_HALVES(2, 128, 2, 3, false, true, false, 1)}, /* 256x128_pair */
+    {HALVES(2, 128, 2, 5, true, true, false, 1)},  /* 128x128_pair */
+    {HALVES(1, 256, 2, 3, false, true, false, 1)}, /* 128x256_pair */
+    {HALVES(1, 192, 2, 4, false, true, false, 1)}, /* 128x192_pair */
+    {HALVES(2, 128, 2, 3, false, true, false, 1)}, /* 256x128_pair */
     /* 192x128_pair */
-    {PRODUCT_HALVES(1, 128, 3, 4, false, true, false, 1),
+    {HALVES(1, 128, 3, 4, false, true, false, 1),
      PRODUCT_OF(float, 1, 128, 3, 3, false, true, false, 1)},
-    {PRODUCT_HALVES(1, 128, 4, 5, true, false, false, 1)}, /* 64x128 */
-    PRODUCT_EVERY(1, 64, 4, 8, true, false, false, 1),     /* 64x64 */
-    PRODUCT_EVERY(2, 64, 2, 4, false, false, false, 1),    /* 256x64 */
-    PRODUCT_EVERY(2, 32, 2, 5, false, false, false, 1),    /* 256x32 */
-    PRODUCT_EVERY(1, 96, 2, 5, false, false, true, 1),     /* 128x96_split */
-    PRODUCT_EVERY(1, 64, 2, 5, false, false, true, 1),     /* 128x64_split */
-    PRODUCT_EVERY(1, 64, 1, 5, false, false, true, 2),     /* 64x64_split */
-    PRODUCT_EVERY(1, 32, 1, 12, false, false, true, 1),    /* 64x32_split */
+    {HALVES(1, 128, 4, 5, true, false, false, 1)},      /* 64x128 */
+    EVERY(1, 64, 4, 8, true, false, false, 1),          /* 64x64 */
+    EVERY(2, 64, 2, 4, false, false, false, 1),         /* 256x64 */
+    EVERY(2, 32, 2, 5, false, false, false, 1),         /* 256x32 */
+    PRODUCT_EVERY(1, 96, 2, 5, false, false, true, 1),  /* 128x96_split */
+    PRODUCT_EVERY(1, 64, 2, 5, false, false, true, 1),  /* 128x64_split */
+    PRODUCT_EVERY(1, 64, 1, 5, false, false, true, 2),  /* 64x64_split */
+    PRODUCT_EVERY(1, 32, 1, 12, false, false, true, 1), /* 64x32_split */
     /* 128x128_deep */
     {NULL, NULL, PRODUCT_OF(float, 1, 128, 2, 5, false, true, false, 1)},
     PRODUCT_EVERY(1, 128, 2, 4, false, false, true, 1), /* 128x128_split */

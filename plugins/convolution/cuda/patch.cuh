@@ -12,6 +12,7 @@
 #define PLUGINS_CONVOLUTION_CUDA_PATCH_CUH
 
 #include "plugins/common/product/hopper.cuh"
+#include "plugins/common/product/written.cuh"
 
 #define PATCH_SIDE 8    /* output pixels */
 #define PATCH_STAGES 16 /* at most, of all warpgroups */
@@ -24,7 +25,7 @@ struct patch_tile {
     static const int Size = (int)sizeof(Element), Depth = PRODUCT_ROW / Size;
     static const int Columns = Columns_, Parts = 1;
     static const int Groups = Size == 4 ? 2 : 4;
-    static const int Threads = Groups * 128 + 32;
+    static const int Threads = Groups * (128 + 32);
     static const int Panel = Columns * Size % 128 == 0 ? 128 / Size : 64 / Size;
     static const int PanelBytes = 64 * Panel * Size;
     static const int StoreBytes = 64 * Columns * Size; /* of a warpgroup */
@@ -143,35 +144,34 @@ patch_load_weights(const patch_job &job, const patch_memory<C> &memory, int32_t 
                     i * C::Depth, column, 0);
 }
 
+/* n: of the warpgroup's patches before. */
 template <class C>
 static __device__ inline void
 patch_load_addend(const patch_job &job, const patch_memory<C> &memory,
-                  const patch_place &p, int32_t column, uint32_t mine)
+                  const patch_place &p, int32_t column, int group, uint32_t n)
 {
-    const int group = mine % C::Groups;
-    barrier_wait(memory.stored(group), mine / C::Groups % 2 ^ 1);
+    barrier_wait(memory.stored(group), n % 2 ^ 1);
     barrier_expect(memory.addend(group), C::StoreBytes);
     for (int x = 0; x < C::Columns / C::Panel; x++)
         copy_box(memory.panel(group, x), &job.c, memory.addend(group),
                  column + x * C::Panel, p.column, p.row, p.image);
 }
 
+/* For a warpgroup. Each has a warp that does: one for all would wait for the slowest, and
+ * a patch takes a thread longer to ask for than its products take. */
 template <class C>
 static __device__ inline void patch_produce(const patch_job &job,
-                                            const patch_memory<C> &memory, int32_t first,
-                                            int32_t by, int32_t column)
+                                            const patch_memory<C> &memory, int group,
+                                            int32_t first, int32_t by, int32_t column)
 {
-    patch_stage stages[C::Groups];
-    uint32_t mine = 0;
-    patch_load_weights<C>(job, memory, column);
+    patch_stage stage;
+    uint32_t n = 0;
+    if (group == 0)
+        patch_load_weights<C>(job, memory, column);
     wait_for_previous();
-    for (int32_t unit = first; unit < job.units; unit += by, mine++) {
+    for (int32_t unit = first + group * by; unit < job.units;
+         unit += C::Groups * by, n++) {
         const patch_place p = patch_place_of(job, unit);
-        const int group = mine % C::Groups;
-        patch_stage stage = stages[0];
-#pragma unroll
-        for (int g = 1; g < C::Groups; g++)
-            stage = g == group ? stages[g] : stage;
         for (int32_t piece = 0; piece < job.pieces; piece++) {
             const int32_t at = group * job.stages + stage.at;
             barrier_wait(memory.empty(at), stage.parity ^ 1);
@@ -181,11 +181,8 @@ static __device__ inline void patch_produce(const patch_job &job,
                      p.image);
             stage.advance(job.stages);
         }
-#pragma unroll
-        for (int g = 0; g < C::Groups; g++)
-            stages[g] = g == group ? stage : stages[g];
         if (job.addend)
-            patch_load_addend<C>(job, memory, p, column, mine);
+            patch_load_addend<C>(job, memory, p, column, group, n);
     }
 }
 
@@ -199,11 +196,11 @@ static __device__ inline uint64_t patch_descriptor(uint32_t address, uint32_t gr
            (uint64_t)(group >> 4 & 0x3fff) << 32 | UINT64_C(1) << 62;
 }
 
-/* A piece of the channels, all elements of the kernel; depths: of 32 bytes in it. */
-template <class C>
-static __device__ inline void
-patch_multiply(float (&sum)[C::Columns / 8][4], const patch_job &job, uint32_t patch,
-               uint32_t weights, int32_t depths, int32_t add)
+/* A piece of the channels, all elements of the kernel; Depths: of 32 bytes in it. */
+template <class C, int Depths>
+static __device__ inline void patch_multiply(float (&sum)[C::Columns / 8][4],
+                                             const patch_job &job, uint32_t patch,
+                                             uint32_t weights, int32_t add)
 {
     typedef product<typename C::Element, C::Columns> tile;
     const int32_t elements = job.kernel_h * job.kernel_w;
@@ -212,13 +209,9 @@ patch_multiply(float (&sum)[C::Columns / 8][4], const patch_job &job, uint32_t p
     uint64_t a = patch_descriptor(patch, job.group), b = panel_descriptor(weights, 16);
     multiply_begin();
     for (int32_t i = 0, s = 0; i < elements; i++, b += step) {
-        if (depths == 4)
 #pragma unroll
-            for (int d = 0; d < 4; d++)
-                tile::scores(sum, a + d * 2, b + d * 2, add | d);
-        else
-            for (int32_t d = 0; d < depths; d++)
-                tile::scores(sum, a + d * 2, b + d * 2, add | d);
+        for (int d = 0; d < Depths; d++)
+            tile::scores(sum, a + d * 2, b + d * 2, add | d);
         add = 1;
         a += job.step_w / 16;
         if (++s == job.kernel_w) {
@@ -230,11 +223,30 @@ patch_multiply(float (&sum)[C::Columns / 8][4], const patch_job &job, uint32_t p
 }
 
 template <class C>
+static __device__ inline void
+patch_multiply_piece(float (&sum)[C::Columns / 8][4], const patch_job &job,
+                     uint32_t patch, uint32_t weights, int32_t depths, int32_t add)
+{
+    if (depths == 4)
+        patch_multiply<C, 4>(sum, job, patch, weights, add);
+    else if (depths == 2)
+        patch_multiply<C, 2>(sum, job, patch, weights, add);
+    else if (depths == 1)
+        patch_multiply<C, 1>(sum, job, patch, weights, add);
+    else
+        patch_multiply<C, 3>(sum, job, patch, weights, add);
+}
+
+template <class C>
+using patch_store = std::conditional_t<C::Size == 4, product_store<C, patch_memory<C>>,
+                                       product_written<C, STRATA_CLIP, patch_memory<C>>>;
+
+template <class C>
 static __device__ inline void patch_consume(const patch_job &job,
                                             const patch_memory<C> &memory, int group,
                                             int32_t first, int32_t by, int32_t column)
 {
-    product_store<C, patch_memory<C>> store(job, memory, group);
+    patch_store<C> store(job, memory, group);
     patch_stage stage;
     uint32_t mine = group;
     store.fetch(column);
@@ -247,9 +259,9 @@ static __device__ inline void patch_consume(const patch_job &job,
             const int32_t at = group * job.stages + stage.at;
             barrier_wait(memory.full(at), stage.parity);
             hold(sum[0]);
-            patch_multiply<C>(sum[0], job, memory.ring + at * job.stage,
-                              memory.weights + piece * C::WeightBytes,
-                              piece + 1 < job.pieces ? 4 : job.last, piece > 0);
+            patch_multiply_piece<C>(sum[0], job, memory.ring + at * job.stage,
+                                    memory.weights + piece * C::WeightBytes,
+                                    piece + 1 < job.pieces ? 4 : job.last, piece > 0);
             multiply_wait<0>();
             hold(sum[0]);
             if (threadIdx.x % 32 == 0)
@@ -288,7 +300,7 @@ static __global__ void __launch_bounds__(C::Threads, 1)
     if (group < C::Groups)
         patch_consume<C>(job, memory, group, first, by, column);
     else if (threadIdx.x % 32 == 0)
-        patch_produce<C>(job, memory, first, by, column);
+        patch_produce<C>(job, memory, warp - C::Groups * 4, first, by, column);
 }
 
 #endif /* PLUGINS_CONVOLUTION_CUDA_PATCH_CUH */
