@@ -11,7 +11,7 @@
 
 enum { WEIGHT = STRATA_QUANTIZED_WEIGHT };
 enum { SLACK = 64 }; /* bytes behind a copy: words past the last run are read */
-enum { CHUNK = 8 * VNNI_PIXELS }; /* pixels of a task, about */
+enum { CHUNK = 8 };  /* tiles of a task, about */
 
 #ifndef __x86_64__
 void vnni_run_tile(const struct vnni_tile *t, int pixels)
@@ -223,14 +223,16 @@ static int64_t part(int64_t all, int64_t parts, int64_t i)
     return all / parts * i + window_min(all % parts, i);
 }
 
-/* tile: of the image's first pixel. */
-static void run_chunk(struct vnni_tile tile, const uint8_t *x, int64_t first, int64_t end)
+/* Tiles [first, end) of an image's `tiles`, into which its pixels are divided; tile: of
+ * the image's first pixel. */
+static void run_chunk(struct vnni_tile tile, const uint8_t *x, int64_t tiles,
+                      int64_t first, int64_t end)
 {
-    const int64_t image = tile.at, n = (end - first + VNNI_PIXELS - 1) / VNNI_PIXELS;
-    struct cursor c = cursor_at(tile.v, x, first);
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t begin = first + part(end - first, n, i);
-        const int pixels = (int)(first + part(end - first, n, i + 1) - begin);
+    const int64_t image = tile.at, all = window_out_count(&tile.v->w);
+    struct cursor c = cursor_at(tile.v, x, part(all, tiles, first));
+    for (int64_t i = first; i < end; i++) {
+        const int64_t begin = part(all, tiles, i);
+        const int pixels = (int)(part(all, tiles, i + 1) - begin);
         for (int p = 0; p < pixels; p++, advance(&c, tile.v, x))
             tile.x[p] = c.at;
         tile.at = image + begin * tile.v->filters;
@@ -238,16 +240,18 @@ static void run_chunk(struct vnni_tile tile, const uint8_t *x, int64_t first, in
     }
 }
 
+/* As few tiles as can be, about equal. */
 static void run_image(const struct vnni_tile *tile, const uint8_t *x)
 {
     const int64_t pixels = window_out_count(&tile->v->w), filters = tile->v->filters;
-    const int64_t chunks = window_max(1, (pixels + CHUNK / 2) / CHUNK);
+    const int64_t tiles = (pixels + VNNI_PIXELS - 1) / VNNI_PIXELS;
+    const int64_t chunks = window_max(1, (tiles + CHUNK / 2) / CHUNK);
 #pragma omp parallel for collapse(2) schedule(static)
     for (int64_t k = 0; k < filters; k += VNNI_FILTERS)
         for (int64_t i = 0; i < chunks; i++) {
             struct vnni_tile t = *tile;
             t.filter = k;
-            run_chunk(t, x, part(pixels, chunks, i), part(pixels, chunks, i + 1));
+            run_chunk(t, x, tiles, part(tiles, chunks, i), part(tiles, chunks, i + 1));
         }
 }
 
