@@ -229,14 +229,16 @@ static void run_chunk(struct vnni_tile tile, const uint8_t *x, int64_t tiles,
                       int64_t first, int64_t end)
 {
     const int64_t image = tile.at, all = window_out_count(&tile.v->w);
-    struct cursor c = cursor_at(tile.v, x, part(all, tiles, first));
+    const int64_t each = all / tiles, more = all % tiles; /* of the first ones one more */
+    int64_t begin = part(all, tiles, first);
+    struct cursor c = cursor_at(tile.v, x, begin);
     for (int64_t i = first; i < end; i++) {
-        const int64_t begin = part(all, tiles, i);
-        const int pixels = (int)(part(all, tiles, i + 1) - begin);
+        const int pixels = (int)(each + (i < more));
         for (int p = 0; p < pixels; p++, advance(&c, tile.v, x))
             tile.x[p] = c.at;
         tile.at = image + begin * tile.v->filters;
         vnni_run_tile(&tile, pixels);
+        begin += pixels;
     }
 }
 

@@ -98,13 +98,16 @@ ROW_INLINE void row_turns(int op, float *y, const float *a, int64_t n)
                       n);
 }
 
-/* Where all powers are normal numbers, one factor is enough for each. */
+/* Where all powers are normal numbers, one factor is enough for each. Of NaN and infinity
+ * the bits are above all numbers'. */
 ROW_INLINE void row_exp(float *y, const float *a, int64_t n)
 {
-    int far = 0;
-    for (int64_t i = 0; i < n; i++)
-        far |= !(fabsf(a[i]) <= 87);
-    if (far)
+    int32_t most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int32_t bits = (int32_t)(bits_of_float(a[i]) & 0x7fffffff);
+        most = bits > most ? bits : most;
+    }
+    if (most > (int32_t)bits_of_float(87))
         LOOP(exp_float(a[i]));
     else
         LOOP(exp_inside(a[i]));
