@@ -76,8 +76,8 @@ static void far_from_zero(float *y, const float *a, libm_function *exact, int64_
             y[i] = exact(a[i]);
 }
 
-/* Sine, cosine and tangent; y may be a, so the arguments that are far are kept. */
-ROW_INLINE void row_turns(int op, float *y, const float *a, int64_t n)
+/* Sine, cosine and tangent of some; y may be a, so the arguments that are far are kept. */
+ROW_INLINE void some_turns(int op, float *y, const float *a, int64_t n)
 {
     float kept[POINTWISE_ROW];
     int any = 0;
@@ -96,6 +96,12 @@ ROW_INLINE void row_turns(int op, float *y, const float *a, int64_t n)
                       : op == STRATA_UNARY_COS ? cosf
                                                : tanf,
                       n);
+}
+
+ROW_INLINE void row_turns(int op, float *y, const float *a, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += POINTWISE_ROW)
+        some_turns(op, y + i, a + i, n - i < POINTWISE_ROW ? n - i : POINTWISE_ROW);
 }
 
 /* Where all powers are normal numbers, one factor is enough for each. Of NaN and infinity

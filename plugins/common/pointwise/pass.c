@@ -119,8 +119,10 @@ static void pass_tile(const void *arg, const struct span_axis *outer,
 /* ---- one step on values as they lie ------------------------------------------------ */
 
 enum {
-    PART = 16 * POINTWISE_ROW
-}; /* values of a part, for which places are found once */
+    PART = 16 * POINTWISE_ROW, /* values of a part, for which places are found once */
+    PIECE = 4 * POINTWISE_ROW, /* of a row, at once: the first cache holds them */
+    LEAST = 128,               /* of a row: shorter ones are laid out beside each other */
+};
 
 static int is_plain(const struct pointwise_pass *pass)
 {
@@ -135,6 +137,8 @@ static int is_plain(const struct pointwise_pass *pass)
 static int has_rows(const struct pass_call *call, const struct tile *t, uint32_t *one)
 {
     *one = 0;
+    if (t->m > 1 && t->n < LEAST)
+        return 0;
     for (int k = 0; k < call->pass->n_in; k++)
         if (t->inner->step[k + 1] == 0 && call->ones >> k & 1)
             *one |= UINT32_C(1) << k;
@@ -159,12 +163,12 @@ static void run_rows(const struct pass_call *call, const struct tile *t,
     const struct pointwise_step *s = &pass->step[0];
     const int op = s->op | (one >> s->b & 1 ? POINTWISE_ONE : 0);
     for (int64_t i = 0; i < t->m; i++)
-        for (int64_t j = 0; j < t->n; j += POINTWISE_ROW)
+        for (int64_t j = 0; j < t->n; j += PIECE)
             pass->values->apply(op, &s->k, place_of(pass, t, base, 0, i, j),
                                 place_of(pass, t, base, s->a + 1, i, j),
                                 place_of(pass, t, base, s->b + 1, i, j),
                                 place_of(pass, t, base, s->c + 1, i, j),
-                                t->n - j < POINTWISE_ROW ? t->n - j : POINTWISE_ROW);
+                                t->n - j < PIECE ? t->n - j : PIECE);
 }
 
 /* A part that is no such rows, in tiles. */
