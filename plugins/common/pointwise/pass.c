@@ -124,9 +124,10 @@ enum {
     LEAST = 128,               /* of a row: shorter ones are laid out beside each other */
 };
 
+/* Whether there is one step, and values are read as they lie. */
 static int is_plain(const struct pointwise_pass *pass)
 {
-    uint32_t dtypes = UINT32_C(1) << pass->out->dtype;
+    uint32_t dtypes = 0;
     for (int32_t k = 0; k < pass->n_in; k++)
         dtypes |= UINT32_C(1) << pass->in[k]->dtype;
     return pass->n_steps == 1 && pass->n_in > 0 && !(dtypes & ~pass->values->native);
@@ -153,7 +154,24 @@ static char *place_of(const struct pointwise_pass *pass, const struct tile *t,
 {
     const strata_tensor *x = k == 0 ? pass->out : pass->in[k - 1];
     return (char *)x->data + (base[k] + i * t->outer->step[k] + j * t->inner->step[k]) *
-                                 (int64_t)pass->values->size;
+                                 (int64_t)dtype_size(x->dtype);
+}
+
+/* n values from (i, j) on. */
+static void run_piece(const struct pass_call *call, const struct tile *t,
+                      const int64_t *base, int op, int64_t i, int64_t j, int64_t n)
+{
+    _Alignas(64) char buffer[POINTWISE_ROW * sizeof(double)];
+    const struct pointwise_pass *pass = call->pass;
+    const struct pointwise_step *s = &pass->step[0];
+    const int direct = pass->values->native >> pass->out->dtype & 1;
+    char *to = place_of(pass, t, base, 0, i, j);
+    pass->values->apply(op, &s->k, direct ? to : buffer,
+                        place_of(pass, t, base, s->a + 1, i, j),
+                        place_of(pass, t, base, s->b + 1, i, j),
+                        place_of(pass, t, base, s->c + 1, i, j), n);
+    if (!direct)
+        pass->values->store(to, pass->out->dtype, 1, buffer, n);
 }
 
 static void run_rows(const struct pass_call *call, const struct tile *t,
@@ -162,13 +180,11 @@ static void run_rows(const struct pass_call *call, const struct tile *t,
     const struct pointwise_pass *pass = call->pass;
     const struct pointwise_step *s = &pass->step[0];
     const int op = s->op | (one >> s->b & 1 ? POINTWISE_ONE : 0);
+    const int direct = pass->values->native >> pass->out->dtype & 1;
+    const int64_t piece = direct ? PIECE : POINTWISE_ROW;
     for (int64_t i = 0; i < t->m; i++)
-        for (int64_t j = 0; j < t->n; j += PIECE)
-            pass->values->apply(op, &s->k, place_of(pass, t, base, 0, i, j),
-                                place_of(pass, t, base, s->a + 1, i, j),
-                                place_of(pass, t, base, s->b + 1, i, j),
-                                place_of(pass, t, base, s->c + 1, i, j),
-                                t->n - j < PIECE ? t->n - j : PIECE);
+        for (int64_t j = 0; j < t->n; j += piece)
+            run_piece(call, t, base, op, i, j, t->n - j < piece ? t->n - j : piece);
 }
 
 /* A part that is no such rows, in tiles. */
