@@ -38,8 +38,9 @@ static inline void quantized_bounds(const strata_quantized *q, float *slope, flo
     }
 }
 
-/* What 1/scale rounded leaves of 1/scale: y*r + y*rest is one operation more than a product
- * by r, and a thousandth of an ulp at most beside y/scale before it is rounded. */
+/* What 1/scale rounded leaves of 1/scale: y*r + y*rest is one operation more than a
+ * product by r, and a thousandth of an ulp at most beside y/scale before it is rounded.
+ */
 static inline float quotient_rest(float scale)
 {
     return (float)(1 / (double)scale - (double)(1 / scale));
