@@ -1,5 +1,10 @@
 plugin_LTLIBRARIES += plugins/quantized_convolution.la
 plugins_quantized_convolution_la_SOURCES = \
+	plugins/quantized_convolution/depthwise.c \
+	plugins/quantized_convolution/depthwise.h \
+	plugins/quantized_convolution/depthwise_strip.c \
+	plugins/quantized_convolution/end.c plugins/quantized_convolution/end.h \
+	plugins/quantized_convolution/end_avx512.h \
 	plugins/quantized_convolution/join.h \
 	plugins/quantized_convolution/quantized_convolution.c \
 	plugins/quantized_convolution/vnni.c plugins/quantized_convolution/vnni.h \

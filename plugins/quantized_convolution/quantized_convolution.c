@@ -9,6 +9,7 @@
 #include "plugins/common/quantized/channels.h"
 #include "plugins/common/quantized/quantized.h"
 #include "plugins/common/walk.h"
+#include "plugins/quantized_convolution/depthwise.h"
 #include "plugins/quantized_convolution/join.h"
 #include "plugins/quantized_convolution/vnni.h"
 
@@ -317,6 +318,10 @@ static const strata_row vnni_rows[] = {
     {{BYTES(NHWC), BYTES(NHWC)}, {BYTES(NHWC) | STRATA_F32_NHWC}},
 };
 
+static const strata_row depthwise_rows[] = {
+    {{BYTES(NHWC)}, {BYTES(NHWC) | STRATA_F32_NHWC}},
+};
+
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_HOST,
@@ -341,6 +346,17 @@ static const strata_impl impls[] = {
      .workspace = vnni_workspace,
      .setup = vnni_setup,
      .run = vnni_run},
+    {.id = 3,
+     .device = STRATA_HOST,
+     .flags = STRATA_PAD_IGNORED | STRATA_WEIGHT_PACKED,
+     .name = "depthwise",
+     .rows = STRATA_ARRAY(depthwise_rows),
+     .efficiency = 1, /* oneDNN claims as much for all groups, and takes longer */
+     .bandwidth = 1,
+     .state_size = sizeof(struct depthwise),
+     .accept = depthwise_accept,
+     .setup = depthwise_setup,
+     .run = depthwise_run},
 };
 
 static const strata_layer layer = {

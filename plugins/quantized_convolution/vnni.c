@@ -5,28 +5,15 @@
  */
 #include "plugins/quantized_convolution/vnni.h"
 
-#include <float.h>
 #include <string.h>
 
 #include "plugins/common/filters.h"
-#include "plugins/common/quantized/quotient.h"
-#include "plugins/quantized_convolution/join.h"
 
 enum { WEIGHT = STRATA_QUANTIZED_WEIGHT };
 enum { SLACK = 64 }; /* bytes behind a copy: words past the last run are read */
-enum { CHUNK = 8 * VNNI_PIXELS }; /* pixels of a task, about */
+enum { CHUNK = 8 };  /* tiles of a task, about */
 
-#ifdef __x86_64__
-static int has_vnni(void)
-{
-    return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-}
-#else
-static int has_vnni(void)
-{
-    return 0;
-}
+#ifndef __x86_64__
 void vnni_run_tile(const struct vnni_tile *t, int pixels)
 {
     (void)t;
@@ -79,7 +66,7 @@ int vnni_accept(const strata_node *n)
     const strata_quantized_convolution *p = n->params;
     struct vnni v;
     int status = quantized_accept(n, &p->quantized);
-    if (status == STRATA_OK && !has_vnni())
+    if (status == STRATA_OK && !vnni_is_there())
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "the CPU has no AVX-512 VNNI");
     if (status == STRATA_OK && p->convolution.groups != 1)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "it has one group of channels");
@@ -100,14 +87,6 @@ size_t vnni_workspace(const strata_node *n)
 }
 
 /* ---- setup ------------------------------------------------------------------------- */
-
-static int allocate(const strata_node *n, size_t count, size_t size, void **out)
-{
-    size_t bytes;
-    return __builtin_mul_overflow(count, size, &bytes)
-               ? STRATA_FAIL(n, STRATA_EOVERFLOW, "packed weights do not fit in memory")
-               : quantized_pack(n, bytes, out);
-}
 
 static void find_offsets(const struct vnni *v, int64_t *offset)
 {
@@ -147,75 +126,31 @@ static void pack(const struct vnni *v, const int8_t *weight, int8_t *to)
     }
 }
 
-static void correct(const struct vnni *v, const int8_t *weight, int32_t zero,
-                    int32_t *correction)
+static int64_t own_filter(const void *user, int64_t lane)
 {
-    const int64_t depth = v->channels * window_kernel_count(&v->w);
-    for (int64_t k = 0; k < v->filters; k++) {
-        int64_t sum = 0; /* of fewer than 65,536 */
-        for (int64_t i = 0; i < depth; i++)
-            sum += weight[k * depth + i];
-        correction[k] = (int32_t)(-zero * sum);
-    }
-}
-
-/* The largest magnitude; infinite where one is no number. */
-static float largest(const float *x, int64_t n)
-{
-    float most = 0;
-    for (int64_t i = 0; i < n; i++)
-        most = fabsf(x[i]) <= FLT_MAX ? fmaxf(most, fabsf(x[i])) : INFINITY;
-    return most;
-}
-
-static int is_short(const strata_node *n, int w)
-{
-    const strata_tensor *t = &n->weight[w];
-    if (t->rank == 0)
-        return 1;
-    const float scale = *(const float *)t->data;
-    return quotient_is_middling(scale) && quotient_is_short(scale);
+    const struct vnni *v = user;
+    return lane < v->filters ? lane : -1;
 }
 
 int vnni_setup(const strata_node *n, void *state)
 {
-    const strata_quantized_convolution *p = n->params;
-    const strata_tensor *bias = &n->weight[STRATA_QUANTIZED_BIAS];
     struct vnni *v = state;
-    void *offset, *packed, *correction, *factor, *added, *factors;
+    void *offset, *packed;
     int status = resolve(v, n);
     if (status != STRATA_OK)
         return status;
     const size_t filters =
         (size_t)(v->filters + VNNI_FILTERS - 1) / VNNI_FILTERS * (size_t)VNNI_FILTERS;
     const size_t words = (size_t)(v->rows * v->words); /* fewer than 65,536 */
-    if ((status = allocate(n, (size_t)v->rows, sizeof *v->offset, &offset)) ||
-        (status = allocate(n, filters, words * 4, &packed)) ||
-        (status = allocate(n, filters, sizeof *v->correction, &correction)) ||
-        (status = allocate(n, filters, sizeof *v->factor, &factor)) ||
-        (status = allocate(n, filters, sizeof *v->bias, &added)) ||
-        (status = quantized_factors(n, v->filters, &factors)))
+    if ((status = vnni_allocate(n, (size_t)v->rows, sizeof *v->offset, &offset)) ||
+        (status = vnni_allocate(n, filters, words * 4, &packed)) ||
+        (status = vnni_make_lanes(n, filters, v->channels * window_kernel_count(&v->w),
+                                  v->flip, own_filter, v, &v->lanes)))
         return status;
-    memset(correction, 0, filters * sizeof *v->correction);
-    memset(factor, 0, filters * sizeof *v->factor);
-    memset(added, 0, filters * sizeof *v->bias);
-    memcpy(factor, factors, (size_t)v->filters * sizeof *v->factor);
-    if (bias->rank > 0)
-        memcpy(added, bias->data, (size_t)v->filters * sizeof *v->bias);
     find_offsets(v, offset);
     pack(v, n->weight[WEIGHT].data, packed);
-    correct(v, n->weight[WEIGHT].data, (int32_t)p->quantized.zero_in + v->flip,
-            correction);
-    const float steepest = largest(factor, v->filters), most = largest(added, v->filters);
-    v->multiplies = steepest < 0x1p30F && most < 0x1p60F;
-    v->is_short = is_short(n, STRATA_QUANTIZED_SCALE_OUT) &&
-                  is_short(n, STRATA_QUANTIZED_SCALE_BETWEEN);
-    v->reach = (float)words * 4 * 255 * 128 * steepest + most;
     v->offset = offset;
     v->packed = packed;
-    v->correction = correction;
-    v->factor = factor;
-    v->bias = added;
     return STRATA_OK;
 }
 
@@ -288,94 +223,45 @@ static int64_t part(int64_t all, int64_t parts, int64_t i)
     return all / parts * i + window_min(all % parts, i);
 }
 
-/* tile: of the image's first pixel. */
-static void run_chunk(struct vnni_tile tile, const uint8_t *x, int64_t first, int64_t end)
+/* Tiles [first, end) of an image's `tiles`, into which its pixels are divided; tile: of
+ * the image's first pixel. */
+static void run_chunk(struct vnni_tile tile, const uint8_t *x, int64_t tiles,
+                      int64_t first, int64_t end)
 {
-    const int64_t image = tile.at, n = (end - first + VNNI_PIXELS - 1) / VNNI_PIXELS;
-    struct cursor c = cursor_at(tile.v, x, first);
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t begin = first + part(end - first, n, i);
-        const int pixels = (int)(first + part(end - first, n, i + 1) - begin);
+    const int64_t image = tile.at, all = window_out_count(&tile.v->w);
+    const int64_t each = all / tiles, more = all % tiles; /* of the first ones one more */
+    int64_t begin = part(all, tiles, first);
+    struct cursor c = cursor_at(tile.v, x, begin);
+    for (int64_t i = first; i < end; i++) {
+        const int pixels = (int)(each + (i < more));
         for (int p = 0; p < pixels; p++, advance(&c, tile.v, x))
             tile.x[p] = c.at;
         tile.at = image + begin * tile.v->filters;
         vnni_run_tile(&tile, pixels);
+        begin += pixels;
     }
 }
 
+/* As few tiles as can be, about equal. */
 static void run_image(const struct vnni_tile *tile, const uint8_t *x)
 {
     const int64_t pixels = window_out_count(&tile->v->w), filters = tile->v->filters;
-    const int64_t chunks = window_max(1, (pixels + CHUNK / 2) / CHUNK);
+    const int64_t tiles = (pixels + VNNI_PIXELS - 1) / VNNI_PIXELS;
+    const int64_t chunks = window_max(1, (tiles + CHUNK / 2) / CHUNK);
 #pragma omp parallel for collapse(2) schedule(static)
     for (int64_t k = 0; k < filters; k += VNNI_FILTERS)
         for (int64_t i = 0; i < chunks; i++) {
             struct vnni_tile t = *tile;
             t.filter = k;
-            run_chunk(t, x, part(pixels, chunks, i), part(pixels, chunks, i + 1));
+            run_chunk(t, x, tiles, part(tiles, chunks, i), part(tiles, chunks, i + 1));
         }
-}
-
-static float one_of(const strata_run *r, int w)
-{
-    return r->weight[w].rank > 0 ? *(const float *)r->weight[w].data : 1;
-}
-
-/* To bytes from 0 or -128 on, of which `zero` stands for 0. */
-static struct vnni_step step_of(float scale, int is_unsigned, int64_t zero)
-{
-    const float least = is_unsigned ? 0 : -128;
-    return (struct vnni_step){scale, 1 / scale, least - (float)zero,
-                              least + 255 - (float)zero};
-}
-
-/* An activation's bounds, as quotients where those are rounded: the upper one is applied
- * last, and is never below the least byte. */
-static void bound(struct vnni_step *s, float low, float high, int to_bytes)
-{
-    const float least = s->low, most = s->high;
-    s->low = to_bytes ? fmaxf(least, low / s->scale) : low;
-    s->high = to_bytes ? fmaxf(fminf(most, high / s->scale), least) : high;
-}
-
-static struct vnni_end end_of(const strata_run *r)
-{
-    const strata_quantized_convolution *p = r->params;
-    const strata_quantized *q = &p->quantized;
-    const struct vnni *v = r->state;
-    const int has_addend = r->n_in > 1;
-    const int32_t flip = has_addend && r->in[1].dtype == STRATA_INT8 ? 128 : 0;
-    float low, high;
-    struct vnni_end e = {.params = p,
-                         .between = step_of(one_of(r, STRATA_QUANTIZED_SCALE_BETWEEN),
-                                            p->between == 2, p->zero_between),
-                         .out = step_of(quantized_scale_out(r), q->to == 2, q->zero_out),
-                         .scale_addend = one_of(r, STRATA_QUANTIZED_SCALE_ADDEND),
-                         .zero = (int32_t)q->zero_out,
-                         .zero_addend = (int32_t)p->zero_addend + flip,
-                         .addend_flip = flip,
-                         .has_addend = has_addend,
-                         .has_between = p->between != 0,
-                         .to_bytes = q->to != 0};
-    quantized_bounds(q, &e.slope, &low, &high);
-    e.has_slope = e.slope != 1;
-    e.multiplies = v->multiplies && low <= high && quotient_is_middling(e.out.scale) &&
-                   quotient_is_middling(e.between.scale) &&
-                   quotient_is_middling(e.scale_addend) &&
-                   quotient_is_bounded(e.slope, low, high);
-    const struct vnni_step bytes = e.out;
-    const float reach = fmaxf(v->reach, 512 * e.between.scale) + 512 * e.scale_addend;
-    bound(&e.out, low, high, e.to_bytes);
-    e.packs = e.multiplies && e.to_bytes && !e.has_slope && e.out.low == bytes.low &&
-              e.out.high == bytes.high && reach < 0x1p30F * e.out.scale;
-    return e;
 }
 
 int vnni_run(const strata_run *r)
 {
     const struct vnni *v = r->state;
     const strata_quantized_convolution *p = r->params;
-    const struct vnni_end end = end_of(r);
+    const struct vnni_end end = vnni_end_of(r, &v->lanes);
     const int64_t image = plane_bytes(v, v->w.in);
     struct vnni_tile tile = {.v = v,
                              .end = &end,

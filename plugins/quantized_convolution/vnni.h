@@ -7,6 +7,7 @@
 #define PLUGINS_QUANTIZED_CONVOLUTION_VNNI_H
 
 #include "plugins/common/window.h"
+#include "plugins/quantized_convolution/end.h"
 
 /* Made in setup. The arrays are the core's memory. */
 struct vnni {
@@ -18,11 +19,7 @@ struct vnni {
     int64_t rows, words;         /* runs of neighbours in a window, of four bytes each */
     const int64_t *offset;       /* of each run from the window's first byte */
     const int8_t *packed;        /* [filters/64][row][word][vector][16 filters][4] */
-    const int32_t *correction;   /* of each filter, padded to 64: -zero*sum of weights */
-    const float *factor, *bias;  /* as long */
-    int32_t multiplies;          /* they allow quotients by products */
-    float reach;                 /* no scaled sum is larger */
-    int32_t is_short; /* one correction is enough for quotients by all scales */
+    struct vnni_lanes lanes;     /* the filters in order, padded to 64 */
 };
 
 int vnni_accept(const strata_node *n);
@@ -32,30 +29,7 @@ int vnni_run(const strata_run *r);
 
 /* ---- between the files ------------------------------------------------------------- */
 
-enum {
-    VNNI_PIXELS = 6,
-    VNNI_VECTORS = 4,
-    VNNI_LANES = 16,
-    VNNI_FILTERS = VNNI_VECTORS * VNNI_LANES
-};
-
-/* From FP32 to whole numbers of a scale: bounds of the quotient, before the zero is
- * added.
- */
-struct vnni_step {
-    float scale, reciprocal, low, high;
-};
-
-/* What becomes of sums. */
-struct vnni_end {
-    const strata_quantized_convolution *params;
-    struct vnni_step between, out; /* the last one's bounds are the activation's, too */
-    float scale_addend, slope;
-    int32_t zero, zero_addend, addend_flip;
-    int32_t has_addend, has_between, has_slope, to_bytes;
-    int32_t multiplies; /* all scales are such that quotients may be products */
-    int32_t packs; /* quotients fit in 32 bits, and all that cuts them is saturation */
-};
+enum { VNNI_PIXELS = 6, VNNI_FILTERS = VNNI_VECTORS * VNNI_LANES };
 
 /* Some neighbouring output pixels, by up to 64 filters. */
 struct vnni_tile {

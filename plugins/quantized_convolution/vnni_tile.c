@@ -1,79 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The inside of `vnni`: sums of a tile in registers, and what becomes of them. Operations
- * are those of the definition, each rounded; only quotients are found by products where
- * that is the same (plugins/common/quantized/quotient.h).
+ * The inside of `vnni`: sums of a tile in registers, and what becomes of them.
  */
 #include "plugins/quantized_convolution/vnni.h"
 
 #include "plugins/quantized_convolution/join.h"
 
 #ifdef __x86_64__
-#include <immintrin.h>
-
-#define TARGET                                                                           \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma")))
-#define INSIDE TARGET static inline __attribute__((always_inline))
+#include "plugins/quantized_convolution/end_avx512.h"
 
 enum { AHEAD = 8 }; /* words that weights are fetched ahead of their use */
-
-/* Of one vector of filters. */
-struct lanes {
-    __m512 factor, bias;
-    __mmask16 mask;
-};
-
-INSIDE __m512 quotient(__m512 y, struct vnni_step s, int is_short)
-{
-    const __m512 scale = _mm512_set1_ps(s.scale), r = _mm512_set1_ps(s.reciprocal);
-    const __m512 q0 = _mm512_mul_ps(y, r);
-    const __m512 q1 = _mm512_fmadd_ps(_mm512_fnmadd_ps(q0, scale, y), r, q0);
-    return is_short ? q1 : _mm512_fmadd_ps(_mm512_fnmadd_ps(q1, scale, y), r, q1);
-}
-
-/* Steps from the zero, as whole numbers: what saturates is cut before it is rounded,
- * which comes to the same. */
-INSIDE __m512i steps(__m512 y, struct vnni_step s, int is_short)
-{
-    const __m512 q = _mm512_max_ps(quotient(y, s, is_short), _mm512_set1_ps(s.low));
-    return _mm512_cvtps_epi32(_mm512_min_ps(q, _mm512_set1_ps(s.high)));
-}
-
-/* What becomes of sums, known where code is made for it. */
-struct kind {
-    int adds, between, slopes, to_bytes, is_short;
-};
-
-INSIDE __m512 joined(const struct vnni_end *e, struct kind kind, __m512 y,
-                     const uint8_t *addend, __mmask16 mask)
-{
-    if (kind.between)
-        y = _mm512_mul_ps(_mm512_cvtepi32_ps(steps(y, e->between, kind.is_short)),
-                          _mm512_set1_ps(e->between.scale));
-    __m512i b = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(mask, addend));
-    b = _mm512_sub_epi32(_mm512_xor_si512(b, _mm512_set1_epi32(e->addend_flip)),
-                         _mm512_set1_epi32(e->zero_addend));
-    return _mm512_add_ps(
-        y, _mm512_mul_ps(_mm512_cvtepi32_ps(b), _mm512_set1_ps(e->scale_addend)));
-}
 
 INSIDE void finish(const struct vnni_end *e, struct kind kind, __m512i sum,
                    const struct lanes *l, const uint8_t *addend, void *out)
 {
-    __m512 y = _mm512_add_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sum), l->factor), l->bias);
+    __m512 y = scaled(sum, l->factor, l->bias);
     if (kind.adds)
         y = joined(e, kind, y, addend, l->mask);
     if (kind.slopes)
-        y = _mm512_mask_mul_ps(y, _mm512_cmp_ps_mask(y, _mm512_setzero_ps(), _CMP_LT_OQ),
-                               y, _mm512_set1_ps(e->slope));
+        y = sloped(e, y);
     if (kind.to_bytes) {
         const __m512i whole =
             _mm512_add_epi32(steps(y, e->out, kind.is_short), _mm512_set1_epi32(e->zero));
         _mm512_mask_cvtepi32_storeu_epi8(out, l->mask, whole);
         return;
     }
-    y = _mm512_max_ps(y, _mm512_set1_ps(e->out.low));
-    _mm512_mask_storeu_ps(out, l->mask, _mm512_min_ps(y, _mm512_set1_ps(e->out.high)));
+    _mm512_mask_storeu_ps(out, l->mask, bounded(e, y));
 }
 
 /* Scales and numbers of any kind: by the definition, one by one. */
@@ -84,7 +36,8 @@ static void finish_any(const struct vnni_tile *t, const int32_t *sum, int64_t fi
     const int64_t lanes = window_min(VNNI_LANES, t->v->filters - filter);
     const strata_tensor out = {.data = t->out};
     for (int64_t i = 0; i < lanes; i++) {
-        float y = (float)sum[i] * t->v->factor[filter + i] + t->v->bias[filter + i];
+        float y =
+            (float)sum[i] * t->v->lanes.factor[filter + i] + t->v->lanes.bias[filter + i];
         if (t->end->has_addend) {
             const int32_t b =
                 (t->addend[at + i] ^ t->end->addend_flip) - t->end->addend_flip;
@@ -98,43 +51,38 @@ static void finish_any(const struct vnni_tile *t, const int32_t *sum, int64_t fi
 INSIDE struct lanes lanes_of(const struct vnni *v, int64_t filter)
 {
     const int64_t left = v->filters - filter;
-    return (struct lanes){_mm512_loadu_ps(v->factor + filter),
-                          _mm512_loadu_ps(v->bias + filter),
+    return (struct lanes){_mm512_loadu_ps(v->lanes.factor + filter),
+                          _mm512_loadu_ps(v->lanes.bias + filter),
                           left >= VNNI_LANES ? 0xffff : (__mmask16)((1U << left) - 1)};
 }
 
-/* 64 filters of a pixel: what is past a byte saturates where it is packed. */
-INSIDE __m512i packed(const struct vnni_end *e, const __m512i whole[VNNI_VECTORS])
+/* Up to 64 filters of a pixel after the other. */
+INSIDE void finish_packed(const struct vnni_tile *t, const __m512i *sums, int pixels,
+                          int vectors, struct kind kind)
 {
-    const __m512i zero = _mm512_set1_epi16((int16_t)e->zero);
     const __m512i order =
         _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const __m512i a = _mm512_adds_epi16(_mm512_packs_epi32(whole[0], whole[1]), zero);
-    const __m512i b = _mm512_adds_epi16(_mm512_packs_epi32(whole[2], whole[3]), zero);
-    return _mm512_permutexvar_epi32(order, e->params->quantized.to == 2
-                                               ? _mm512_packus_epi16(a, b)
-                                               : _mm512_packs_epi16(a, b));
-}
-
-INSIDE void finish_packed(const struct vnni_tile *t, const __m512i *sums, int pixels,
-                          struct kind kind)
-{
     const struct vnni_end e = *t->end;
+    const int64_t left = t->v->filters - t->filter;
+    const __mmask64 mask =
+        left >= VNNI_FILTERS ? ~UINT64_C(0) : (UINT64_C(1) << left) - 1;
     struct lanes l[VNNI_VECTORS];
-    for (int k = 0; k < VNNI_VECTORS; k++)
+    __m512i whole[VNNI_VECTORS];
+    for (int k = 0; k < vectors; k++)
         l[k] = lanes_of(t->v, t->filter + k * VNNI_LANES);
+    for (int k = vectors; k < VNNI_VECTORS; k++)
+        whole[k] = _mm512_setzero_si512();
     int64_t at = t->at + t->filter;
-    for (int p = 0; p < pixels; p++, at += t->v->filters, sums += VNNI_VECTORS) {
-        __m512i whole[VNNI_VECTORS];
+    for (int p = 0; p < pixels; p++, at += t->v->filters, sums += vectors) {
 #pragma GCC unroll 4
-        for (int k = 0; k < VNNI_VECTORS; k++) {
-            __m512 y = _mm512_add_ps(
-                _mm512_mul_ps(_mm512_cvtepi32_ps(sums[k]), l[k].factor), l[k].bias);
+        for (int k = 0; k < vectors; k++) {
+            __m512 y = scaled(sums[k], l[k].factor, l[k].bias);
             if (kind.adds)
-                y = joined(&e, kind, y, t->addend + at + k * VNNI_LANES, 0xffff);
+                y = joined(&e, kind, y, t->addend + at + k * VNNI_LANES, l[k].mask);
             whole[k] = _mm512_cvtps_epi32(quotient(y, e.out, kind.is_short));
         }
-        _mm512_storeu_si512((uint8_t *)t->out + at, packed(&e, whole));
+        _mm512_mask_storeu_epi8((uint8_t *)t->out + at, mask,
+                                _mm512_permutexvar_epi32(order, packed(&e, whole)));
     }
 }
 
@@ -154,38 +102,65 @@ INSIDE void finish_as(const struct vnni_tile *t, const __m512i *sums, int pixels
     }
 }
 
-/* Blocks of 64 filters to bytes, which is what most are. */
+/* Bytes, which is what most are. */
 INSIDE void finish_most(const struct vnni_tile *t, const __m512i *sums, int pixels,
-                        int is_short)
+                        int vectors, int is_short)
 {
     const struct vnni_end *e = t->end;
     if (!e->has_addend)
-        finish_packed(t, sums, pixels, (struct kind){0, 0, 0, 1, is_short});
+        finish_packed(t, sums, pixels, vectors, (struct kind){0, 0, 0, 1, is_short});
     else if (e->has_between)
-        finish_packed(t, sums, pixels, (struct kind){1, 1, 0, 1, is_short});
+        finish_packed(t, sums, pixels, vectors, (struct kind){1, 1, 0, 1, is_short});
     else
-        finish_packed(t, sums, pixels, (struct kind){1, 0, 0, 1, is_short});
+        finish_packed(t, sums, pixels, vectors, (struct kind){1, 0, 0, 1, is_short});
 }
 
-TARGET static void finish_tile(const struct vnni_tile *t, const __m512i *sums, int pixels,
+/* The rest: floats, bounds, scales of any kind. */
+TARGET static void finish_rest(const struct vnni_tile *t, const __m512i *sums, int pixels,
                                int vectors)
 {
     const struct vnni_end *e = t->end;
-    const int64_t filters = t->v->filters;
     const struct kind kind = {e->has_addend, e->has_between, e->has_slope, e->to_bytes,
                               0};
-    if (!e->multiplies)
-        for (int i = 0; i < pixels * vectors; i++) {
-            const int64_t filter = t->filter + i % vectors * VNNI_LANES;
-            finish_any(t, (const int32_t *)&sums[i], filter,
-                       t->at + i / vectors * filters + filter);
-        }
-    else if (e->packs && filters - t->filter >= VNNI_FILTERS && t->v->is_short)
-        finish_most(t, sums, pixels, 1);
-    else if (e->packs && filters - t->filter >= VNNI_FILTERS)
-        finish_most(t, sums, pixels, 0);
-    else
+    if (e->multiplies) {
         finish_as(t, sums, pixels, vectors, kind);
+        return;
+    }
+    for (int i = 0; i < pixels * vectors; i++) {
+        const int64_t filter = t->filter + i % vectors * VNNI_LANES;
+        finish_any(t, (const int32_t *)&sums[i], filter,
+                   t->at + i / vectors * t->v->filters + filter);
+    }
+}
+
+/* `vectors` is a constant where most are finished. */
+#define FINISH(vectors)                                                                  \
+    TARGET static void finish_##vectors(const struct vnni_tile *t, const __m512i *sums,  \
+                                        int pixels)                                      \
+    {                                                                                    \
+        if (!t->end->packs)                                                              \
+            finish_rest(t, sums, pixels, vectors);                                       \
+        else if (t->v->lanes.is_short)                                                   \
+            finish_most(t, sums, pixels, vectors, 1);                                    \
+        else                                                                             \
+            finish_most(t, sums, pixels, vectors, 0);                                    \
+    }
+FINISH(1)
+FINISH(2)
+FINISH(3)
+FINISH(4)
+
+INSIDE void finish_tile(const struct vnni_tile *t, const __m512i *sums, int pixels,
+                        int vectors)
+{
+    if (vectors == 1)
+        finish_1(t, sums, pixels);
+    else if (vectors == 2)
+        finish_2(t, sums, pixels);
+    else if (vectors == 3)
+        finish_3(t, sums, pixels);
+    else
+        finish_4(t, sums, pixels);
 }
 
 INSIDE void run(const struct vnni_tile *t, int pixels, int vectors)
@@ -198,7 +173,8 @@ INSIDE void run(const struct vnni_tile *t, int pixels, int vectors)
     for (int k = 0; k < vectors; k++)
 #pragma GCC unroll 8
         for (int p = 0; p < pixels; p++)
-            sum[p][k] = _mm512_loadu_si512(v->correction + t->filter + k * VNNI_LANES);
+            sum[p][k] =
+                _mm512_loadu_si512(v->lanes.correction + t->filter + k * VNNI_LANES);
     for (int64_t r = 0; r < v->rows; r++) {
         const int64_t offset = v->offset[r];
         for (int64_t i = 0; i < v->words; i++, w += vectors * VNNI_LANES * 4) {

@@ -14,6 +14,7 @@
 #include "plugins/common/pointwise/taps.h"
 #include "plugins/common/walk.h"
 #include "plugins/resize/plan.h"
+#include "plugins/resize/windows.h"
 
 #define PIECE 512 /* elements of the buffers */
 #define BLOCK 16  /* rows that a thread takes at once */
@@ -26,6 +27,8 @@ struct axis_taps {
     int64_t *at;
     float *weight;
     int outside; /* some are */
+    struct windows windows;
+    int has_windows;
 };
 
 struct interpolation {
@@ -35,6 +38,7 @@ struct interpolation {
     const struct taps_code *code;
     const struct resize_plan_axis *row; /* NULL: nothing is resized */
     int64_t row_in, row_out;            /* elements */
+    int lists;                          /* rows go the way of windows.h */
 };
 
 static int64_t threads_of(void)
@@ -75,17 +79,18 @@ static int64_t row_elements(const struct resize_plan *plan)
 size_t resize_taps_workspace(const strata_node *n)
 {
     const struct resize_plan plan = resize_plan(n->params, &n->in[0], &n->out[0]);
+    const size_t entry = sizeof(int64_t) + sizeof(float) + sizeof(int32_t);
     size_t bytes, entries = 0;
     for (int32_t k = 0; k < plan.resized; k++) {
         size_t table;
-        if (__builtin_mul_overflow((size_t)resize_taps(&plan.resize[k]),
+        if (__builtin_mul_overflow((size_t)resize_taps(&plan.resize[k]) + 1,
                                    (size_t)pitch_of(&plan.resize[k]), &table) ||
             __builtin_add_overflow(entries, table, &entries))
             return SIZE_MAX;
     }
     if (__builtin_mul_overflow((size_t)row_elements(&plan), sizeof(float), &bytes) ||
         __builtin_mul_overflow(bytes, (size_t)threads_of(), &bytes) ||
-        __builtin_mul_overflow(entries, sizeof(int64_t) + sizeof(float), &entries) ||
+        __builtin_mul_overflow(entries, entry, &entries) ||
         __builtin_add_overflow(bytes, entries, &bytes))
         return SIZE_MAX;
     return bytes;
@@ -112,7 +117,11 @@ static char *make_taps(struct interpolation *c, const struct resize_plan_axis *a
         }
         t->outside |= !inside;
     }
-    return (char *)(t->weight + t->n * t->pitch);
+    t->windows.lane = (int32_t *)(void *)(t->weight + t->n * t->pitch);
+    t->windows.base = t->windows.lane + t->n * t->pitch;
+    t->has_windows = axis == c->row && c->plan.lanes == 1 && !t->outside &&
+                     windows_make(&t->windows, t->at, t->n, t->pitch, a->out);
+    return (char *)(t->windows.base + t->pitch);
 }
 
 /* sum += weight * n elements from `offset`. */
@@ -144,47 +153,90 @@ static int next_combination(int64_t *k, const struct axis_taps *const *taps, int
     return 0;
 }
 
-/* An output row: its place, and the input row in FP32 that it is made of: the input's own
- * or `sum`. NULL: the row is the extrapolation value. */
-static const float *gather_row(const struct interpolation *c,
-                               const struct resize_place *place, float *sum, int64_t *to)
-{
-    const strata_tensor *x = &c->run->in[0];
+/* An output row: where it goes, where its first input row begins, and the outer axes that
+ * have taps, with its index on each. */
+struct row_place {
+    int64_t to, from;
+    int32_t axes;
     const struct axis_taps *taps[RESIZE_AXES];
-    int64_t from = 0, own[RESIZE_AXES], tap[RESIZE_AXES] = {0};
-    int32_t axes = 0, first = 1;
-    *to = 0;
+    int64_t own[RESIZE_AXES];
+};
+
+/* 0: the row is the extrapolation value. */
+static int place_row(const struct interpolation *c, const struct resize_place *place,
+                     struct row_place *p)
+{
+    p->to = p->from = p->axes = 0;
     for (int32_t k = outer_axes(c) - 1; k >= 0; k--) {
         const struct resize_plan_axis *a = &c->plan.axis[k];
         const int64_t i = place->index[k];
-        *to += i * a->to;
-        if (a->taps < 0) {
-            from += i * a->from;
-            continue;
-        }
-        taps[axes] = &c->taps[a->taps];
-        own[axes] = i;
-        if (taps[axes++]->at[i] < 0)
-            return NULL;
+        p->to += i * a->to;
+        if (a->taps < 0)
+            p->from += i * a->from;
     }
+    for (int32_t k = outer_axes(c) - 1; k >= 0; k--) {
+        const struct resize_plan_axis *a = &c->plan.axis[k];
+        if (a->taps < 0)
+            continue;
+        p->taps[p->axes] = &c->taps[a->taps];
+        p->own[p->axes] = place->index[k];
+        if (p->taps[p->axes]->at[p->own[p->axes]] < 0)
+            return 0;
+        p->axes++;
+    }
+    return 1;
+}
+
+/* The input row that taps `tap` of the outer axes choose, and its share. */
+static int64_t share_of(const struct row_place *p, const int64_t *tap, float *weight)
+{
+    int64_t offset = p->from;
+    *weight = 1;
+    for (int32_t k = 0; k < p->axes; k++) {
+        const int64_t at = tap[k] * p->taps[k]->pitch + p->own[k];
+        offset += p->taps[k]->at[at];
+        *weight *= p->taps[k]->weight[at];
+    }
+    return offset;
+}
+
+/* The input row in FP32 that an output row is made of: the input's own or `sum`. */
+static const float *gather_row(const struct interpolation *c, const struct row_place *p,
+                               float *sum)
+{
+    const strata_tensor *x = &c->run->in[0];
+    int64_t tap[RESIZE_AXES] = {0};
+    int32_t first = 1;
     do {
-        int64_t offset = from;
-        float w = 1;
-        for (int32_t k = 0; k < axes; k++) {
-            const int64_t at = tap[k] * taps[k]->pitch + own[k];
-            offset += taps[k]->at[at];
-            w *= taps[k]->weight[at];
-        }
+        float w;
+        const int64_t offset = share_of(p, tap, &w);
         if (w == 0) /* a neighbour that has no share may be infinite */
             continue;
         if (w == 1 && x->dtype == STRATA_FP32)
             return (const float *)x->data + offset;
         add_row(sum, x, offset, w, c->row_in, first);
         first = 0;
-    } while (next_combination(tap, taps, axes));
+    } while (next_combination(tap, p->taps, p->axes));
     if (first)
         memset(sum, 0, (size_t)c->row_in * sizeof *sum);
     return sum;
+}
+
+/* The same as rows that are still to be added up; FP32. */
+static void list_rows(const struct interpolation *c, const struct row_place *p,
+                      struct windows_rows *rows)
+{
+    const float *x = c->run->in[0].data;
+    int64_t tap[RESIZE_AXES] = {0};
+    rows->n = 0;
+    do {
+        float w;
+        const int64_t offset = share_of(p, tap, &w);
+        if (w == 0)
+            continue;
+        rows->row[rows->n] = x + offset;
+        rows->weight[rows->n++] = w;
+    } while (next_combination(tap, p->taps, p->axes));
 }
 
 /* n outputs of one element each, from output index i on. */
@@ -244,6 +296,39 @@ static void finish_row(const struct interpolation *c, const float *x, int64_t to
     }
 }
 
+/* A whole row at once, where its taps allow it. */
+static void windows_row(const struct interpolation *c, const struct row_place *p)
+{
+    const struct axis_taps *t = &c->taps[c->row->taps];
+    float *y = (float *)c->run->out[0].data + p->to;
+    struct windows_rows rows;
+    list_rows(c, p, &rows);
+    windows_sum(y, &t->windows, t->weight, &rows, c->row_in, c->row_out);
+}
+
+/* Whether rows are such, and of so few input rows that they can be listed. */
+static int lists_rows(const struct interpolation *c)
+{
+    int64_t rows = 1;
+    for (int32_t k = 0; k < outer_axes(c) && rows <= WINDOWS_ROWS; k++)
+        if (c->plan.axis[k].taps >= 0)
+            rows *= c->taps[c->plan.axis[k].taps].n;
+    return c->row && c->taps[c->row->taps].has_windows && rows <= WINDOWS_ROWS &&
+           c->run->in[0].dtype == STRATA_FP32 && c->run->out[0].dtype == STRATA_FP32;
+}
+
+static void run_row(const struct interpolation *c, const struct resize_place *place,
+                    float *sum)
+{
+    struct row_place p;
+    if (!place_row(c, place, &p))
+        finish_row(c, NULL, p.to);
+    else if (c->lists)
+        windows_row(c, &p);
+    else
+        finish_row(c, gather_row(c, &p, sum), p.to);
+}
+
 int resize_taps_run(const strata_run *r)
 {
     const strata_tensor *y = &r->out[0];
@@ -260,14 +345,13 @@ int resize_taps_run(const strata_run *r)
             memory = make_taps(&c, &c.plan.axis[k], memory);
         rows *= &c.plan.axis[k] == c.row ? 1 : c.plan.axis[k].n;
     }
+    c.lists = lists_rows(&c);
 #pragma omp parallel for schedule(static) if (y->count >= WALK_PARALLEL)
     for (int64_t block = 0; block < rows; block += BLOCK) {
         float *sum = (float *)(void *)memory + thread_of() * c.row_in;
         struct resize_place place = resize_place_of(&c.plan, outer_axes(&c), block);
         for (int64_t i = block; i < rows && i < block + BLOCK; i++) {
-            int64_t to;
-            const float *x = gather_row(&c, &place, sum, &to);
-            finish_row(&c, x, to);
+            run_row(&c, &place, sum);
             resize_advance(&place, &c.plan, outer_axes(&c));
         }
     }

@@ -1,6 +1,6 @@
 plugin_LTLIBRARIES += plugins/resize.la
 plugins_resize_la_SOURCES = plugins/resize/resize.c plugins/resize/interpolate.c plugins/resize/nearest.c \
-	plugins/resize/plan.h plugins/resize/resize.h plugins/resize/interpolate.h
+	plugins/resize/plan.h plugins/resize/windows.h plugins/resize/resize.h plugins/resize/interpolate.h
 plugins_resize_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_resize_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_resize_la_LIBADD = $(M_LIBS)

@@ -370,8 +370,8 @@ static const strata_impl impls[] = {
      .flags = STRATA_PAD_IGNORED,
      .name = "c",
      .rows = STRATA_ARRAY(rows),
-     .efficiency = 0.02,
-     .bandwidth = 0.1,
+     .efficiency = 0.05,
+     .bandwidth = 0.3,
      .run = roi_run},
 };
 

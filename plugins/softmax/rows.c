@@ -7,8 +7,7 @@
 #include "plugins/common/pointwise/functions.h"
 #include "plugins/common/pointwise/row.h"
 
-#define LANES 64     /* of a line: as many partial results, folded at its end */
-#define STRETCH 1024 /* powers that are not kept, at once */
+#define LANES 64 /* of a line: as many partial results, folded at its end */
 
 ROW_INLINE float larger(float a, float x)
 {
@@ -43,48 +42,40 @@ ROW_INLINE float line_maximum(const float *x, int64_t n)
     return larger(result, lane[0]);
 }
 
-ROW_INLINE float line_sum(const float *x, int64_t n)
+/* The sum of exp(x - maximum); the powers go to y where that is not NULL. */
+ROW_INLINE float line_powers(float *y, const float *x, float maximum, int64_t n)
 {
     float lane[LANES] = {0}, sum = 0;
     const int64_t whole = n / LANES * LANES;
     for (int64_t at = 0; at < whole; at += LANES)
 #pragma omp simd
-        for (int i = 0; i < LANES; i++)
-            lane[i] += x[at + i];
-    for (int64_t i = whole; i < n; i++)
-        sum += x[i];
+        for (int i = 0; i < LANES; i++) {
+            const float power = exp_falling(x[at + i] - maximum);
+            lane[i] += power;
+            if (y)
+                y[at + i] = power;
+        }
+    for (int64_t i = whole; i < n; i++) {
+        const float power = exp_falling(x[i] - maximum);
+        sum += power;
+        if (y)
+            y[i] = power;
+    }
     FOLD_ALL(total)
     return sum + lane[0];
-}
-
-/* The sum of exp(x - maximum). */
-ROW_INLINE float line_powers(const float *x, float maximum, int64_t n)
-{
-    float stretch[STRETCH], sum = 0;
-    for (int64_t at = 0; at < n; at += STRETCH) {
-        const int64_t some = n - at < STRETCH ? n - at : STRETCH;
-#pragma omp simd
-        for (int64_t i = 0; i < some; i++)
-            stretch[i] = exp_falling(x[at + i] - maximum);
-        sum += line_sum(stretch, some);
-    }
-    return sum;
 }
 
 ROW_INLINE void line_of(float *y, const float *x, int64_t n, int logarithm)
 {
     const float maximum = line_maximum(x, n);
     if (logarithm) {
-        const float sum = logf(line_powers(x, maximum, n));
+        const float sum = logf(line_powers(NULL, x, maximum, n));
 #pragma omp simd
         for (int64_t i = 0; i < n; i++)
             y[i] = x[i] - maximum - sum;
         return;
     }
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++)
-        y[i] = exp_falling(x[i] - maximum);
-    const float factor = 1 / line_sum(y, n);
+    const float factor = 1 / line_powers(y, x, maximum, n);
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
         y[i] *= factor;

@@ -76,8 +76,8 @@ static void far_from_zero(float *y, const float *a, libm_function *exact, int64_
             y[i] = exact(a[i]);
 }
 
-/* Sine, cosine and tangent; y may be a, so the arguments that are far are kept. */
-ROW_INLINE void row_turns(int op, float *y, const float *a, int64_t n)
+/* Sine, cosine and tangent of some; y may be a, so the arguments that are far are kept. */
+ROW_INLINE void some_turns(int op, float *y, const float *a, int64_t n)
 {
     float kept[POINTWISE_ROW];
     int any = 0;
@@ -98,13 +98,22 @@ ROW_INLINE void row_turns(int op, float *y, const float *a, int64_t n)
                       n);
 }
 
-/* Where all powers are normal numbers, one factor is enough for each. */
+ROW_INLINE void row_turns(int op, float *y, const float *a, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += POINTWISE_ROW)
+        some_turns(op, y + i, a + i, n - i < POINTWISE_ROW ? n - i : POINTWISE_ROW);
+}
+
+/* Where all powers are normal numbers, one factor is enough for each. Of NaN and infinity
+ * the bits are above all numbers'. */
 ROW_INLINE void row_exp(float *y, const float *a, int64_t n)
 {
-    int far = 0;
-    for (int64_t i = 0; i < n; i++)
-        far |= !(fabsf(a[i]) <= 87);
-    if (far)
+    int32_t most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int32_t bits = (int32_t)(bits_of_float(a[i]) & 0x7fffffff);
+        most = bits > most ? bits : most;
+    }
+    if (most > (int32_t)bits_of_float(87))
         LOOP(exp_float(a[i]));
     else
         LOOP(exp_inside(a[i]));

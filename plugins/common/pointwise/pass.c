@@ -116,6 +116,109 @@ static void pass_tile(const void *arg, const struct span_axis *outer,
         store_rows(pass, &t, to, buffer);
 }
 
+/* ---- one step on values as they lie ------------------------------------------------ */
+
+enum {
+    PART = 16 * POINTWISE_ROW, /* values of a part, for which places are found once */
+    PIECE = 4 * POINTWISE_ROW, /* of a row, at once: the first cache holds them */
+    LEAST = 128,               /* of a row: shorter ones are laid out beside each other */
+};
+
+/* Whether there is one step, and values are read as they lie. */
+static int is_plain(const struct pointwise_pass *pass)
+{
+    uint32_t dtypes = 0;
+    for (int32_t k = 0; k < pass->n_in; k++)
+        dtypes |= UINT32_C(1) << pass->in[k]->dtype;
+    return pass->n_steps == 1 && pass->n_in > 0 && !(dtypes & ~pass->values->native);
+}
+
+/* Whether rows of a part are those of the tensors. one: of inputs of which a row has one
+ * value. */
+static int has_rows(const struct pass_call *call, const struct tile *t, uint32_t *one)
+{
+    *one = 0;
+    if (t->m > 1 && t->n < LEAST)
+        return 0;
+    for (int k = 0; k < call->pass->n_in; k++)
+        if (t->inner->step[k + 1] == 0 && call->ones >> k & 1)
+            *one |= UINT32_C(1) << k;
+        else if (t->inner->step[k + 1] != 1)
+            return 0;
+    return t->inner->step[0] == 1;
+}
+
+/* Where operand k's value (i, j) of a part lies; k = 0: the output. */
+static char *place_of(const struct pointwise_pass *pass, const struct tile *t,
+                      const int64_t *base, int k, int64_t i, int64_t j)
+{
+    const strata_tensor *x = k == 0 ? pass->out : pass->in[k - 1];
+    return (char *)x->data + (base[k] + i * t->outer->step[k] + j * t->inner->step[k]) *
+                                 (int64_t)dtype_size(x->dtype);
+}
+
+/* n values from (i, j) on. */
+static void run_piece(const struct pass_call *call, const struct tile *t,
+                      const int64_t *base, int op, int64_t i, int64_t j, int64_t n)
+{
+    _Alignas(64) char buffer[POINTWISE_ROW * sizeof(double)];
+    const struct pointwise_pass *pass = call->pass;
+    const struct pointwise_step *s = &pass->step[0];
+    const int direct = pass->values->native >> pass->out->dtype & 1;
+    char *to = place_of(pass, t, base, 0, i, j);
+    pass->values->apply(op, &s->k, direct ? to : buffer,
+                        place_of(pass, t, base, s->a + 1, i, j),
+                        place_of(pass, t, base, s->b + 1, i, j),
+                        place_of(pass, t, base, s->c + 1, i, j), n);
+    if (!direct)
+        pass->values->store(to, pass->out->dtype, 1, buffer, n);
+}
+
+static void run_rows(const struct pass_call *call, const struct tile *t,
+                     const int64_t *base, uint32_t one)
+{
+    const struct pointwise_pass *pass = call->pass;
+    const struct pointwise_step *s = &pass->step[0];
+    const int op = s->op | (one >> s->b & 1 ? POINTWISE_ONE : 0);
+    const int direct = pass->values->native >> pass->out->dtype & 1;
+    const int64_t piece = direct ? PIECE : POINTWISE_ROW;
+    for (int64_t i = 0; i < t->m; i++)
+        for (int64_t j = 0; j < t->n; j += piece)
+            run_piece(call, t, base, op, i, j, t->n - j < piece ? t->n - j : piece);
+}
+
+/* A part that is no such rows, in tiles. */
+static void run_tiles(const struct pass_call *call, const struct tile *t,
+                      const int64_t *base)
+{
+    const int64_t n = t->n < POINTWISE_ROW ? t->n : POINTWISE_ROW;
+    const int64_t m = POINTWISE_ROW / n;
+    int64_t from[SPAN_OPERANDS];
+    for (int64_t i = 0; i < t->m; i += m)
+        for (int64_t j = 0; j < t->n; j += n) {
+            for (int k = 0; k < 1 + call->pass->n_in; k++)
+                from[k] = base[k] + i * t->outer->step[k] + j * t->inner->step[k];
+            pass_tile(call, t->outer, t->inner, from, t->m - i < m ? t->m - i : m,
+                      t->n - j < n ? t->n - j : n);
+        }
+}
+
+static void pass_part(const void *arg, const struct span_axis *outer,
+                      const struct span_axis *inner, const int64_t *base, int64_t m,
+                      int64_t n)
+{
+    const struct pass_call *call = arg;
+    const struct tile t = {outer, inner, m, n};
+    uint32_t one;
+    if (has_rows(call, &t, &one))
+        run_rows(call, &t, base, one);
+    else
+        run_tiles(call, &t, base);
+}
+
+/* ---- all ----------------------------------------------------------------------------
+ */
+
 static int takes_one(int op)
 {
     switch (op) {
@@ -151,7 +254,10 @@ void pointwise_pass_run(const struct pointwise_pass *pass)
     const struct pass_call call = {pass, inputs_as_one(pass)};
     for (int32_t k = 0; k < pass->n_in; k++)
         operand[k + 1] = pass->in[k];
-    span_run(operand, pass->n_in + 1, POINTWISE_ROW, pass_tile, &call);
+    if (is_plain(pass))
+        span_run(operand, pass->n_in + 1, PART, pass_part, &call);
+    else
+        span_run(operand, pass->n_in + 1, POINTWISE_ROW, pass_tile, &call);
     walk_clear_pads(pass->out);
 }
 

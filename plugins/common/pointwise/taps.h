@@ -10,6 +10,10 @@
 
 #include "plugins/common/pointwise/row.h"
 
+#ifdef ELEMENT_X86
+#include <immintrin.h>
+#endif
+
 /* ---- taps: single elements ------------------------------------------------------- */
 
 #define TAPS_BLOCK 64 /* sums made at once */
@@ -117,6 +121,15 @@ ROW_INLINE void patches_sums(float *y, const struct patches *p, const float *pla
     }
 }
 
+/* What follows the first n sums. */
+ROW_INLINE struct patches patches_behind(const struct patches *p, int64_t n)
+{
+    struct patches rest = *p;
+    rest.at += n * p->count * (p->in_row ? 1 : 2);
+    rest.weight += n * p->count * 4;
+    return rest;
+}
+
 ROW_INLINE void patches_sum_of(float *y, const struct patches *p, const float *plane,
                                int64_t n)
 {
@@ -129,6 +142,56 @@ ROW_INLINE void patches_sum_of(float *y, const struct patches *p, const float *p
     else
         patches_sums(y, p, plane, n, 0, 0);
 }
+
+#ifdef ELEMENT_X86
+/* Sum j's two pairs. */
+ROW_AVX512 static inline __m128i pairs_load(const struct patches *p, const float *plane,
+                                            int64_t j)
+{
+    const int64_t *at = p->at + 2 * j;
+    const __m128i low = _mm_loadl_epi64((const void *)(plane + at[0]));
+    return _mm_castps_si128(
+        _mm_loadh_pi(_mm_castsi128_ps(low), (const void *)(plane + at[1])));
+}
+
+/* Four sums' products. */
+ROW_AVX512 static inline __m512 pairs_products(const struct patches *p,
+                                               const float *plane, int64_t j)
+{
+    const __m512 weight = _mm512_loadu_ps(p->weight + 4 * j);
+    __m512i x = _mm512_castsi128_si512(pairs_load(p, plane, j));
+    x = _mm512_inserti32x4(x, pairs_load(p, plane, j + 1), 1);
+    x = _mm512_inserti32x4(x, pairs_load(p, plane, j + 2), 2);
+    x = _mm512_inserti32x4(x, pairs_load(p, plane, j + 3), 3);
+    return _mm512_maskz_mul_ps(
+        _mm512_cmp_ps_mask(weight, _mm512_setzero_ps(), _CMP_NEQ_UQ), weight,
+        _mm512_castsi512_ps(x));
+}
+
+/* Sixteen sums at a time of one patch of two pairs each: the columns of four times four
+ * vectors. How many were made. */
+ROW_AVX512 static inline int64_t pairs_sums(float *y, const struct patches *p,
+                                            const float *plane, int64_t n)
+{
+    const __m512i order =
+        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    int64_t j = 0;
+    for (; j + 16 <= n; j += 16) {
+        const __m512 a = pairs_products(p, plane, j);
+        const __m512 b = pairs_products(p, plane, j + 4);
+        const __m512 c = pairs_products(p, plane, j + 8);
+        const __m512 d = pairs_products(p, plane, j + 12);
+        const __m512 ab =
+            _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+        const __m512 cd =
+            _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+        const __m512 sum = _mm512_add_ps(_mm512_shuffle_ps(ab, cd, 0x44),
+                                         _mm512_shuffle_ps(ab, cd, 0xee));
+        _mm512_storeu_ps(y + j, _mm512_permutexvar_ps(order, sum));
+    }
+    return j;
+}
+#endif
 
 /* Of `taps` weighted elements in a line, with no more than taps - 1 between the first and
  * the last that have weight, to their window of `taps` neighbours in a line of `size`:
@@ -155,7 +218,8 @@ struct taps_code {
     void (*patches)(float *sum, const struct patches *p, const float *plane, int64_t n);
 };
 
-#define TAPS_CODE(name, target)                                                          \
+#define TAPS_NO_PAIRS(y, p, plane, n) 0
+#define TAPS_CODE(name, target, pairs)                                                   \
     target static void taps_sum_##name(float *sum, const struct taps *t,                 \
                                        const float *plane, int64_t n)                    \
     {                                                                                    \
@@ -164,15 +228,19 @@ struct taps_code {
     target static void patches_sum_##name(float *sum, const struct patches *p,           \
                                           const float *plane, int64_t n)                 \
     {                                                                                    \
-        patches_sum_of(sum, p, plane, n);                                                \
+        int64_t made = 0;                                                                \
+        if (!p->in_row && p->count == 1)                                                 \
+            made = pairs(sum, p, plane, n);                                              \
+        const struct patches rest = patches_behind(p, made);                             \
+        patches_sum_of(sum + made, &rest, plane, n - made);                              \
     }                                                                                    \
     static const struct taps_code taps_code_##name = {taps_sum_##name,                   \
                                                       patches_sum_##name};
 
-TAPS_CODE(plain, )
+TAPS_CODE(plain, , TAPS_NO_PAIRS)
 #ifdef ELEMENT_X86
-TAPS_CODE(avx2, __attribute__((target("avx2,fma"))))
-TAPS_CODE(avx512, ROW_AVX512)
+TAPS_CODE(avx2, __attribute__((target("avx2,fma"))), TAPS_NO_PAIRS)
+TAPS_CODE(avx512, ROW_AVX512, pairs_sums)
 #endif
 
 static inline const struct taps_code *taps_choose(void)
