@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The three stages of a bottleneck's strips.
+ */
+#ifndef PLUGINS_BOTTLENECK_STRIP_CUH
+#define PLUGINS_BOTTLENECK_STRIP_CUH
+
+#include "plugins/bottleneck/strip_block.cuh"
+
+#if __CUDA_ARCH__ >= 900
+/* ---- sums that become a factor ----------------------------------------------------- */
+
+/* Of two eights of pixels from n on, at once. mask(n): ones for what is inside of an
+ * eight's pixels; place(n): where this lane's row of 8 channels of them goes. */
+template <bool Curve, int N, class Mask, class Place>
+static __device__ inline void strip_keep_all(const float (&sum)[N][4], float low,
+                                             float high, const stage_tail &f,
+                                             const Mask &mask, const Place &place)
+{
+#pragma unroll
+    for (int n = 0; n < N; n += 2) {
+        uint32_t words[4];
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            const float *two = &sum[n + k / 2][k % 2 * 2];
+            const float bias = k % 2 ? high : low;
+            float a = two[0] + bias, b = two[1] + bias;
+            if (Curve)
+                a = bottleneck_curve(a, f), b = bottleneck_curve(b, f);
+            words[k] = bottleneck_bounded(bottleneck_halves(a, b), f) & mask(n + k / 2);
+        }
+        store_turned(place(n), words);
+    }
+}
+
+template <int N, class Mask, class Place>
+static __device__ inline void strip_keep(const float (&sum)[N][4], const float *bias,
+                                         const stage_tail &f, const Mask &mask,
+                                         const Place &place)
+{
+    const uint32_t row = threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4;
+    if (f.kind == STAGE_BOUNDS)
+        strip_keep_all<false>(sum, bias[row], bias[row + 8], f, mask, place);
+    else
+        strip_keep_all<true>(sum, bias[row], bias[row + 8], f, mask, place);
+}
+
+/* Of four matrices of 8 x 8 that a warp stores at once: the eight of the pixels, and
+ * eight of its sixteen channels. */
+static __device__ inline uint32_t strip_lane_eight(void)
+{
+    return threadIdx.x % 32 / 16;
+}
+
+static __device__ inline uint32_t strip_lane_channels(void)
+{
+    return threadIdx.x / 32 % 4 * 2 + threadIdx.x / 8 % 2;
+}
+
+/* ---- reduce ----------------------------------------------------------------------- */
+
+/* Which of the rows that a step's windows reach are inside the image, a bit each. */
+static __device__ inline uint32_t strip_rows(const strip_job &job, const strip_step &s)
+{
+    const uint32_t below = (uint32_t)min(STRIP_REACH, job.height + 1 - s.top);
+    return ((1u << below) - 1) & (s.top == 0 ? ~1u : ~0u);
+}
+
+/* Ones for a column's pixel that is inside and the next one's. */
+static __device__ inline uint32_t strip_two(const strip_job &job, int32_t column)
+{
+    return ((uint32_t)column < (uint32_t)job.width ? 0xffffu : 0) |
+           ((uint32_t)column + 1 < (uint32_t)job.width ? 0xffff0000u : 0);
+}
+
+/* The last two columns to the first two: a warp's own channels. */
+static __device__ inline void strip_keep_columns(const strip_memory &memory)
+{
+    const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+    uint4 v[2];
+#pragma unroll
+    for (uint32_t k = 0; k < 2; k++) {
+        const uint32_t piece = lane + k * 32;
+        v[k] = load_four(memory.reduced + bottleneck_place(piece / 4 * STRIP_PITCH +
+                                                               STRIP_WIDE + piece / 2 % 2,
+                                                           warp * 2 + piece % 2));
+    }
+#pragma unroll
+    for (uint32_t k = 0; k < 2; k++) {
+        const uint32_t piece = lane + k * 32;
+        store_four(memory.reduced +
+                       bottleneck_place(piece / 4 * STRIP_PITCH + piece / 2 % 2,
+                                        warp * 2 + piece % 2),
+                   v[k]);
+    }
+    warp_sync();
+}
+
+static __device__ inline void strip_reduce_edge(const strip_job &job,
+                                                const strip_memory &memory,
+                                                const strip_step &s, strip_slot &slot,
+                                                uint32_t parity)
+{
+    const uint32_t from = memory.ring + slot.at * STRIP_SLOT, lane = threadIdx.x % 32;
+    const uint32_t rows = strip_rows(job, s), two = strip_two(job, s.left - 1);
+    float sum[4][4];
+    hold(sum);
+    barrier_wait(memory.barrier(STRIP_FULL + slot.at), slot.parity);
+    for (int32_t p = 0; p < job.panels; p++)
+        bottleneck_multiply<32>(sum, memory.weights(p), from + p * STRIP_EDGE_PANEL, 1024,
+                                p);
+    multiply_wait<0>();
+    hold(sum);
+    if (lane == 0)
+        barrier_arrive(memory.barrier(STRIP_EMPTY + slot.at));
+    slot.advance(job.slots);
+    barrier_wait(memory.barrier(STRIP_REDUCED_FREE), parity ^ 1);
+    strip_keep(
+        sum, memory.biases, job.reduced,
+        [&](int n) { return rows >> (n * 4 + lane % 4) & 1 ? two : 0; },
+        [&](int n) {
+            const uint32_t row = (n + strip_lane_eight()) * 4 + lane % 8 / 2;
+            return memory.reduced +
+                   bottleneck_place(row * STRIP_PITCH + lane % 2, strip_lane_channels());
+        });
+}
+
+/* The products of a step; a slot is free once what follows it was begun and it has
+ * ended. */
+static __device__ inline void strip_multiply(float (&sum)[STRIP_REACH][4],
+                                             const strip_job &job,
+                                             const strip_memory &memory, strip_slot &slot)
+{
+    const bool tells = threadIdx.x % 32 == 0;
+    int32_t last = -1;
+    hold(sum);
+    for (int32_t p = 0; p < job.panels; p++, slot.advance(job.slots)) {
+        barrier_wait(memory.barrier(STRIP_FULL + slot.at), slot.parity);
+        bottleneck_multiply<128>(sum, memory.weights(p),
+                                 memory.ring + slot.at * STRIP_SLOT, 1024, p);
+        multiply_wait<1>();
+        if (tells && last >= 0)
+            barrier_arrive(memory.barrier(STRIP_EMPTY + last));
+        last = slot.at;
+    }
+    multiply_wait<0>();
+    hold(sum);
+    if (tells)
+        barrier_arrive(memory.barrier(STRIP_EMPTY + last));
+}
+
+static __device__ inline void strip_reduce(const strip_job &job,
+                                           const strip_memory &memory)
+{
+    const uint32_t lane = threadIdx.x % 32;
+    strip_slot slot;
+    uint32_t parity = 0;
+    barrier_wait(memory.barrier(STRIP_LOADED), 0);
+    for (strip_step s(job); s.more(job); s.advance(job), parity ^= 1) {
+        const uint32_t rows = strip_rows(job, s);
+        const uint32_t two = strip_two(job, s.left + 1 + (int32_t)lane % 4 * 2);
+        float sum[STRIP_REACH][4];
+        if (s.step == 0)
+            strip_reduce_edge(job, memory, s, slot, parity);
+        strip_multiply(sum, job, memory, slot);
+        barrier_wait(memory.barrier(STRIP_REDUCED_FREE), parity ^ 1);
+        if (s.step > 0)
+            strip_keep_columns(memory);
+        strip_keep(
+            sum, memory.biases, job.reduced,
+            [&](int n) { return rows >> n & 1 ? two : 0; },
+            [&](int n) {
+                const uint32_t row = n + strip_lane_eight();
+                return memory.reduced +
+                       bottleneck_place(row * STRIP_PITCH + STRIP_EDGE + lane % 8,
+                                        strip_lane_channels());
+            });
+        publish_shared();
+        warp_sync();
+        if (lane == 0)
+            barrier_arrive(memory.barrier(STRIP_REDUCED_FULL));
+    }
+}
+
+/* ---- windows ---------------------------------------------------------------------- */
+
+/* Nine matrices of weights times pixels, each from where its element begins. */
+static __device__ inline void strip_slide(float (&sum)[STRIP_HIGH][4], uint32_t weights,
+                                          uint32_t pixels)
+{
+    uint64_t a = bottleneck_rows(weights, 1024);
+    uint64_t b = bottleneck_rows(pixels, STRIP_PITCH * BOTTLENECK_ROW);
+#pragma unroll 1
+    for (int32_t row = 0; row < 3; row++) {
+        multiply_begin();
+#pragma unroll
+        for (int element = 0; element < 3; element++) {
+#pragma unroll
+            for (int d = 0; d < 4; d++)
+                product<__half, STRIP_HIGH * STRIP_WIDE>::scores(
+                    sum, a + d * 2, b + d * 2, row | element | d);
+            a += BOTTLENECK_PIECE / 16;
+            b += BOTTLENECK_ROW / 16;
+        }
+        b += (STRIP_PITCH - 3) * BOTTLENECK_ROW / 16;
+    }
+    multiply_commit();
+}
+
+static __device__ inline void strip_convolve(const strip_job &job,
+                                             const strip_memory &memory)
+{
+    const uint32_t lane = threadIdx.x % 32;
+    uint32_t parity = 0;
+    barrier_wait(memory.barrier(STRIP_LOADED + 1), 0);
+    for (strip_step s(job); s.more(job); s.advance(job), parity ^= 1) {
+        float sum[STRIP_HIGH][4];
+        hold(sum);
+        barrier_wait(memory.barrier(STRIP_REDUCED_FULL), parity);
+        strip_slide(sum, memory.weights(job.panels), memory.reduced);
+        multiply_wait<0>();
+        hold(sum);
+        if (lane == 0)
+            barrier_arrive(memory.barrier(STRIP_REDUCED_FREE));
+        barrier_wait(memory.barrier(STRIP_CONVOLVED_FREE), parity ^ 1);
+        strip_keep(
+            sum, memory.biases + 64, job.convolved, [](int) { return ~0u; },
+            [&](int n) {
+                const uint32_t pixel = (n + strip_lane_eight()) * 8 + lane % 8;
+                return memory.convolved + bottleneck_place(pixel, strip_lane_channels());
+            });
+        warp_sync();
+        if (lane == 0)
+            barrier_arrive(memory.barrier(STRIP_CONVOLVED_FULL));
+    }
+}
+
+/* ---- project ---------------------------------------------------------------------- */
+
+enum { STRIP_EACH = 2 }; /* pixels of a thread, one below the other */
+
+/* Where a thread's results of a step begin, of each pixel, or -1. */
+static __device__ inline void strip_find(const strip_job &job, const strip_step &s,
+                                         int64_t (&at)[STRIP_EACH])
+{
+    const int32_t warp = (int32_t)threadIdx.x / 32 % 8; /* of both warpgroups */
+    const int32_t lane = (int32_t)threadIdx.x % 32, w = s.left + lane / 4;
+#pragma unroll
+    for (int k = 0; k < STRIP_EACH; k++) {
+        const int32_t row = warp * STRIP_EACH + k, h = s.top + row;
+        at[k] =
+            s.more(job) && row < STRIP_HIGH && h < job.height && w < job.width
+                ? (((int64_t)s.image * job.height + h) * job.width + w) * job.results +
+                      lane % 4 * 8
+                : -1;
+    }
+}
+
+/* Whether a thread has its eights of channels of a half of a part. */
+static __device__ inline bool strip_has(const strip_job &job, int32_t half)
+{
+    return half * 32 + (int32_t)threadIdx.x % 4 * 8 < job.results;
+}
+
+/* What is added to a part: of each half its pixels. */
+static __device__ inline void strip_fetch(uint4 (&to)[2][STRIP_EACH],
+                                          const strip_job &job,
+                                          const int64_t (&at)[STRIP_EACH], int32_t part)
+{
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+#pragma unroll
+        for (int k = 0; k < STRIP_EACH; k++)
+            to[half][k] =
+                job.addend && at[k] >= 0 && strip_has(job, part * 2 + half)
+                    ? *(const uint4 *)(job.addend + at[k] + part * 64 + half * 32)
+                    : make_uint4(0, 0, 0, 0);
+}
+
+/* Biases, addend and activation of a part, and the results to memory. */
+static __device__ inline void strip_finish(const strip_job &job, const float *bias,
+                                           const float (&sum)[8][4],
+                                           const uint4 (&added)[2][STRIP_EACH],
+                                           const int64_t (&at)[STRIP_EACH], int32_t part)
+{
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const float4 *from =
+            (const float4 *)(bias + part * 64 + half * 32 + threadIdx.x % 4 * 8);
+        const float4 first = from[0], second = from[1];
+        const float shift[8] = {first.x,  first.y,  first.z,  first.w,
+                                second.x, second.y, second.z, second.w};
+#pragma unroll
+        for (int k = 0; k < STRIP_EACH; k++) {
+            const uint4 &four = added[half][k];
+            const uint32_t two[4] = {four.x, four.y, four.z, four.w};
+            float v[8];
+            uint32_t words[4];
+#pragma unroll
+            for (int c = 0; c < 4; c++) {
+                const float2 add = bottleneck_floats(two[c]);
+                v[2 * c] = sum[half * 4 + c][k * 2] + shift[2 * c] + add.x;
+                v[2 * c + 1] = sum[half * 4 + c][k * 2 + 1] + shift[2 * c + 1] + add.y;
+            }
+            bottleneck_activate(words, v, job.projected);
+            if (at[k] >= 0 && strip_has(job, part * 2 + half))
+                *(uint4 *)(job.y + at[k] + part * 64 + half * 32) =
+                    make_uint4(words[0], words[1], words[2], words[3]);
+        }
+    }
+}
+
+/* What was convolved of a warp's sixteen pixels. */
+static __device__ inline void strip_take(uint32_t (&x)[4][4], const strip_memory &memory)
+{
+    const uint32_t lane = threadIdx.x % 32, pixel = threadIdx.x / 32 % 8 * 16 + lane % 16;
+#pragma unroll
+    for (int d = 0; d < 4; d++) {
+        x[d][0] = x[d][1] = x[d][2] = x[d][3] = 0;
+        if (threadIdx.x / 32 % 8 < STRIP_HIGH / STRIP_EACH)
+            load_matrices(x[d],
+                          memory.convolved + bottleneck_place(pixel, d * 2 + lane / 16));
+    }
+}
+
+static __device__ inline void strip_project(const strip_job &job,
+                                            const strip_memory &memory)
+{
+    strip_step s(job);
+    uint32_t parity = 0;
+    int64_t at[STRIP_EACH];
+    uint4 added[2][STRIP_EACH];
+    wait_for_previous();
+    strip_find(job, s, at);
+    strip_fetch(added, job, at, 0);
+    barrier_wait(memory.barrier(STRIP_LOADED + 2), 0);
+    for (; s.more(job); parity ^= 1) {
+        uint32_t x[4][4];
+        int64_t next[STRIP_EACH];
+        s.advance(job);
+        strip_find(job, s, next);
+        barrier_wait(memory.barrier(STRIP_CONVOLVED_FULL), parity);
+        strip_take(x, memory);
+        warp_sync();
+        if (threadIdx.x % 32 == 0)
+            barrier_arrive(memory.barrier(STRIP_CONVOLVED_FREE));
+        for (int32_t part = 0; part < job.parts; part++) {
+            const bool last = part + 1 == job.parts;
+            const uint64_t weights = bottleneck_rows(
+                memory.weights(job.panels + BOTTLENECK_WINDOWS + part), 1024);
+            float sum[8][4];
+            uint4 then[2][STRIP_EACH];
+            hold(sum);
+            multiply_begin();
+#pragma unroll
+            for (int d = 0; d < 4; d++)
+                strip_product(sum, x[d], weights + d * 2, d);
+            multiply_commit();
+            if (last)
+                strip_fetch(then, job, next, 0);
+            else
+                strip_fetch(then, job, at, part + 1);
+            multiply_wait<0>();
+            hold(sum);
+            strip_finish(job, memory.biases + 128, sum, added, at, part);
+#pragma unroll
+            for (int k = 0; k < 2 * STRIP_EACH; k++)
+                added[k / 2][k % 2] = then[k / 2][k % 2];
+        }
+        at[0] = next[0], at[1] = next[1];
+    }
+}
+
+/* ---- all of it -------------------------------------------------------------------- */
+
+/* There are no more blocks than units. */
+static __global__ void __launch_bounds__(STRIP_THREADS, 1)
+    strip_kernel(const __grid_constant__ strip_job job)
+{
+    extern __shared__ uint8_t strip_shared[];
+    const strip_memory memory(strip_shared, job);
+    const int group = __shfl_sync(0xffffffffu, (int)threadIdx.x / 128, 0);
+    launch_next();
+    if (threadIdx.x == STRIP_GROUPS * 128) {
+        prefetch_map(&job.step);
+        prefetch_map(&job.edge);
+        memory.open();
+    } else if (threadIdx.x < 128) {
+        for (int c = (int)threadIdx.x; c < 128 + job.parts * 64; c += 128)
+            memory.biases[c] = job.bias[c];
+    }
+    __syncthreads();
+    if (group == STRIP_GROUPS) {
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"((int)STRIP_KEPT));
+        if (threadIdx.x == STRIP_GROUPS * 128)
+            strip_load(job, memory);
+        return;
+    }
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"((int)STRIP_GIVEN));
+    if (group == 0)
+        strip_reduce(job, memory);
+    else if (group == 1)
+        strip_convolve(job, memory);
+    else
+        strip_project(job, memory);
+}
+#else
+static __global__ void strip_kernel(const __grid_constant__ strip_job)
+{
+}
+#endif
+
+#endif /* PLUGINS_BOTTLENECK_STRIP_CUH */

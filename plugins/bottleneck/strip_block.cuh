@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where a block that goes along strips is, what it asks for, and products of its sizes.
+ */
+#ifndef PLUGINS_BOTTLENECK_STRIP_BLOCK_CUH
+#define PLUGINS_BOTTLENECK_STRIP_BLOCK_CUH
+
+#include "plugins/bottleneck/strip_job.cuh"
+
+#if __CUDA_ARCH__ >= 900
+#define N_56 N_48 ",%48,%49,%50,%51,%52,%53,%54,%55"
+#define O_56(f, d) O_48(f, d), O_2(f, d, 12)
+PRODUCT(__half, "f16", 112, 56, 56, 57, 58, 59, 60)
+
+/* Pixels in registers times 64 results, whose depth is along their rows. */
+static __device__ inline void strip_product(float (&d)[8][4], const uint32_t (&x)[4],
+                                            uint64_t y, int32_t add)
+{
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %37, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {" N_32
+                 "}, {%32, %33, %34, %35}, %36, p, 1, 1, 0;\n}\n"
+                 : O_32("+f", d)
+                 : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "l"(y), "r"(add));
+}
+
+/* ---- where a block is ------------------------------------------------------------- */
+
+enum strip_barrier {
+    STRIP_LOADED = 0, /* weights of a stage each */
+    STRIP_FULL = 3,   /* a slot of the ring each */
+    STRIP_EMPTY = STRIP_FULL + STRIP_SLOTS,
+    STRIP_REDUCED_FULL = STRIP_EMPTY + STRIP_SLOTS,
+    STRIP_REDUCED_FREE,
+    STRIP_CONVOLVED_FULL,
+    STRIP_CONVOLVED_FREE,
+    STRIP_BARRIERS
+};
+
+struct strip_memory {
+    uint32_t shared, reduced, convolved, ring;
+    float *biases;
+
+    __device__ inline strip_memory(uint8_t *memory, const strip_job &job)
+    {
+        const uint32_t lost = (1024 - shared_address(memory) % 1024) % 1024;
+        shared = shared_address(memory) + lost;
+        biases = (float *)(memory + lost + STRIP_BIASES);
+        reduced = weights(strip_matrices(job));
+        convolved = reduced + STRIP_REDUCED;
+        ring = convolved + STRIP_CONVOLVED;
+    }
+    __device__ inline uint32_t barrier(int which) const
+    {
+        return shared + which * 8;
+    }
+    __device__ inline uint32_t weights(int matrix) const
+    {
+        return shared + STRIP_WEIGHTS + matrix * BOTTLENECK_PIECE;
+    }
+    __device__ inline void open(void) const
+    {
+        for (int i = 0; i < STRIP_BARRIERS; i++)
+            barrier_init(barrier(i), i == STRIP_CONVOLVED_FREE ? 8
+                                     : i < STRIP_EMPTY         ? 1
+                                                               : 4);
+        barrier_publish();
+    }
+};
+
+/* A step of a block, and where it is. */
+struct strip_step {
+    int32_t unit, step, steps;
+    int32_t image, top, left;
+
+    __device__ inline void enter(const strip_job &job)
+    {
+        const uint32_t of = divide_by((uint32_t)unit, job.of_image);
+        const uint32_t within = (uint32_t)unit - of * job.of_image.d;
+        const uint32_t segment = divide_by(within, job.strips);
+        const int32_t first = (int32_t)segment * job.each;
+        image = (int32_t)of;
+        top = (int32_t)(within - segment * job.strips.d) * STRIP_HIGH;
+        left = first * STRIP_WIDE;
+        step = 0;
+        steps = min(job.each, job.steps - first);
+    }
+    __device__ inline strip_step(const strip_job &job) : unit((int32_t)blockIdx.x)
+    {
+        enter(job);
+    }
+    __device__ inline bool more(const strip_job &job) const
+    {
+        return unit < job.units;
+    }
+    __device__ inline void advance(const strip_job &job)
+    {
+        left += STRIP_WIDE;
+        if (++step < steps)
+            return;
+        unit += (int32_t)gridDim.x;
+        enter(job);
+    }
+};
+
+/* A place in the ring, and the parity of its round. */
+struct strip_slot {
+    int32_t at = 0;
+    uint32_t parity = 0;
+
+    __device__ inline void advance(int32_t slots)
+    {
+        if (++at == slots) {
+            at = 0;
+            parity ^= 1;
+        }
+    }
+};
+
+/* ---- the input -------------------------------------------------------------------- */
+
+static __device__ inline void strip_load_weights(const strip_job &job,
+                                                 const strip_memory &memory)
+{
+    const int32_t count[] = {job.panels, BOTTLENECK_WINDOWS, job.parts};
+    int32_t first = 0;
+#pragma unroll
+    for (int stage = 0; stage < 3; stage++) {
+        const uint32_t bytes = count[stage] * BOTTLENECK_PIECE;
+        barrier_expect(memory.barrier(STRIP_LOADED + stage), bytes);
+        copy_piece(memory.weights(first), job.weights + first * BOTTLENECK_PIECE, bytes,
+                   memory.barrier(STRIP_LOADED + stage));
+        first += count[stage];
+    }
+}
+
+/* The columns that a unit's first windows reach before those of its first step. */
+static __device__ inline void strip_load_edge(const strip_job &job,
+                                              const strip_memory &memory,
+                                              const strip_step &s, strip_slot &slot)
+{
+    const uint32_t full = memory.barrier(STRIP_FULL + slot.at);
+    barrier_wait(memory.barrier(STRIP_EMPTY + slot.at), slot.parity ^ 1);
+    barrier_expect(full, job.panels * STRIP_EDGE_PANEL);
+    for (int32_t p = 0; p < job.panels; p++)
+        copy_box(memory.ring + slot.at * STRIP_SLOT + p * STRIP_EDGE_PANEL, &job.edge,
+                 full, p * 64, s.left - 1, s.top - 1, s.image);
+    slot.advance(job.slots);
+}
+
+static __device__ inline void strip_load(const strip_job &job, const strip_memory &memory)
+{
+    strip_slot slot;
+    strip_load_weights(job, memory);
+    wait_for_previous();
+    for (strip_step s(job); s.more(job); s.advance(job)) {
+        if (s.step == 0)
+            strip_load_edge(job, memory, s, slot);
+        for (int32_t p = 0; p < job.panels; p++, slot.advance(job.slots)) {
+            const uint32_t full = memory.barrier(STRIP_FULL + slot.at);
+            barrier_wait(memory.barrier(STRIP_EMPTY + slot.at), slot.parity ^ 1);
+            barrier_expect(full, STRIP_SLOT);
+            copy_box(memory.ring + slot.at * STRIP_SLOT, &job.step, full, p * 64,
+                     s.left + 1, s.top - 1, s.image);
+        }
+    }
+}
+#endif
+
+#endif /* PLUGINS_BOTTLENECK_STRIP_BLOCK_CUH */
