@@ -8,34 +8,37 @@
 #include "plugins/bottleneck/shape.h"
 #include "plugins/bottleneck/share.cuh"
 
+#include "kernels/shared.cuh"
+#include "plugins/common/copy_ahead.cuh"
+
 #define MOST_SIDE INT16_MAX /* pixels */
 
-static int refuse(const strata_node *n, const char *why)
+static inline int refuse(const strata_node *n, const char *why)
 {
     return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "%s", why);
 }
 
 /* ---- what it takes --------------------------------------------------------------- */
 
-static bool tail_of(stage_tail *f, const strata_bottleneck *p, int stage)
+static inline bool tail_of(stage_tail *f, const strata_bottleneck *p, int stage)
 {
     return stage_tail_of(f, p->activation[stage], p->alpha[stage], p->beta[stage]);
 }
 
-static float held(float bound)
+static inline float held(float bound)
 {
     const float most = 65504;
     return bound < -most ? -most : bound > most ? most : bound;
 }
 
 /* What lies between is the largest FP16 has where it would be infinite. */
-static void hold_within(stage_tail *f)
+static inline void hold_within(stage_tail *f)
 {
     f->low = held(f->low);
     f->high = held(f->high);
 }
 
-static const char *refuse_tails(const strata_node *n, const bottleneck_shape &s)
+static inline const char *refuse_tails(const strata_node *n, const bottleneck_shape &s)
 {
     const strata_bottleneck *p = (const strata_bottleneck *)n->params;
     stage_tail f;
@@ -47,7 +50,7 @@ static const char *refuse_tails(const strata_node *n, const bottleneck_shape &s)
                : "the activation of 0 is none, and there are pads behind the channels";
 }
 
-static const char *refuse_window(const window &w)
+static inline const char *refuse_window(const window &w)
 {
     for (int d = 1; d < WINDOW_DIMS; d++)
         if (w.kernel[d] != 3 || w.stride[d] != 1 || w.dilation[d] != 1 ||
@@ -57,15 +60,15 @@ static const char *refuse_window(const window &w)
                                                       : NULL;
 }
 
-static bottleneck_sizes sizes_of(const bottleneck_shape &s)
+static inline bottleneck_sizes sizes_of(const bottleneck_shape &s)
 {
     return {(int32_t)s.channels, (int32_t)s.reduced, (int32_t)s.convolved,
             (int32_t)s.results,  (int32_t)s.w.in[1], (int32_t)s.w.in[2]};
 }
 
 /* channels: why there are too many, or NULL. */
-static int bottleneck_take(const strata_node *n,
-                           const char *(*channels)(const bottleneck_shape &s))
+static inline int bottleneck_take(const strata_node *n,
+                                  const char *(*channels)(const bottleneck_shape &s))
 {
     bottleneck_shape s = {};
     const int status = bottleneck_resolve(n, &s);
@@ -98,12 +101,13 @@ static void bottleneck_set_tails(Job *job, const strata_node *n)
     hold_within(&job->convolved);
 }
 
-static const float *weight_of(const strata_node *n, int weight)
+static inline const float *weight_of(const strata_node *n, int weight)
 {
     return n->weight[weight].rank > 0 ? (const float *)n->weight[weight].data : NULL;
 }
 
-static bottleneck_weights weights_of(const strata_node *n, const bottleneck_shape &s)
+static inline bottleneck_weights weights_of(const strata_node *n,
+                                            const bottleneck_shape &s)
 {
     return {weight_of(n, STRATA_BOTTLENECK_REDUCE),
             weight_of(n, STRATA_BOTTLENECK_REDUCE_BIAS),
@@ -117,7 +121,7 @@ static bottleneck_weights weights_of(const strata_node *n, const bottleneck_shap
             (int32_t)s.results};
 }
 
-static int alloc_packed(const strata_node *n, int64_t bytes, void **packed)
+static inline int alloc_packed(const strata_node *n, int64_t bytes, void **packed)
 {
     const strata_pack *host =
         n->host->extension ? (const strata_pack *)n->host->extension(STRATA_PACK_V1)
@@ -129,12 +133,63 @@ static int alloc_packed(const strata_node *n, int64_t bytes, void **packed)
 }
 
 /* What the kernel that packs was told. */
-static int packed_status(const strata_node *n)
+static inline int packed_status(const strata_node *n)
 {
     const cudaError_t e = cudaGetLastError();
     return e == cudaSuccess ? STRATA_OK
                             : STRATA_FAIL(n, STRATA_EDEVICE, "packing the weights: %s",
                                           cudaGetErrorString(e));
+}
+
+static inline int allow_memory(const strata_node *n, const void *kernel, size_t bytes)
+{
+    const cudaError_t e = shared_allow(kernel, bytes);
+    if (e == cudaSuccess)
+        return STRATA_OK;
+    (void)cudaGetLastError(); /* it is told here */
+    return STRATA_FAIL(n, STRATA_EDEVICE, "asking for shared memory: %s",
+                       cudaGetErrorString(e));
+}
+
+/* As many clusters of `blocks` as the device can have at once. */
+static inline int clusters_at_once(const strata_node *n, const void *kernel,
+                                   const cudaLaunchConfig_t &config, int blocks,
+                                   int32_t *clusters)
+{
+    const int status = allow_memory(n, kernel, config.dynamicSmemBytes);
+    if (status != STRATA_OK)
+        return status;
+    cudaError_t e =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+    if (e == cudaSuccess)
+        e = cudaOccupancyMaxActiveClusters(clusters, kernel, &config);
+    if (e != cudaSuccess) {
+        (void)cudaGetLastError(); /* it is told here */
+        return STRATA_FAIL(n, STRATA_EDEVICE, "asking for clusters: %s",
+                           cudaGetErrorString(e));
+    }
+    return *clusters > 0
+               ? STRATA_OK
+               : STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                             "the device has no room for a cluster of %d blocks", blocks);
+}
+
+/* ---- running --------------------------------------------------------------------- */
+
+static inline int launch_job(const strata_run *r, const cudaLaunchConfig_t &config,
+                             const void *kernel, void *job)
+{
+    void *arguments[] = {job};
+    const cudaError_t e = cudaLaunchKernelExC(&config, kernel, arguments);
+    return e == cudaSuccess ? STRATA_OK
+                            : STRATA_FAIL(r, STRATA_EDEVICE, "kernel bottleneck: %s (%s)",
+                                          cudaGetErrorString(e), cudaGetErrorName(e));
+}
+
+static inline int no_map(const strata_run *r)
+{
+    return STRATA_FAIL(r, STRATA_EDEVICE,
+                       "the driver makes no tensor map of these tensors");
 }
 
 #endif /* PLUGINS_BOTTLENECK_ACCEPT_CUH */

@@ -3,10 +3,7 @@
  * Bottleneck on Hopper's tensor cores, in one launch: fp16:nhwc8, windows of 3x3.
  */
 #include "plugins/bottleneck/accept.cuh"
-#include "plugins/bottleneck/strip_impl.cuh"
-
-#include "kernels/shared.cuh"
-#include "plugins/common/copy_ahead.cuh"
+#include "plugins/bottleneck/impls.cuh"
 
 #define AHEAD 4 /* matrices of weights asked for before the input */
 
@@ -54,22 +51,7 @@ static int count_clusters(const strata_node *n, bottleneck_state *s)
     cudaLaunchAttribute attributes[2] = {};
     cudaLaunchConfig_t config = bottleneck_config(attributes, s->root, 1);
     config.numAttrs = 2; /* it is asked of clusters of one, too */
-    cudaError_t e = shared_allow(l.kernel, (size_t)l.shared);
-    if (e == cudaSuccess)
-        e = cudaFuncSetAttribute(l.kernel, cudaFuncAttributeNonPortableClusterSizeAllowed,
-                                 1);
-    if (e == cudaSuccess)
-        e = cudaOccupancyMaxActiveClusters(&s->clusters, l.kernel, &config);
-    if (e != cudaSuccess) {
-        (void)cudaGetLastError(); /* it is told here */
-        return STRATA_FAIL(n, STRATA_EDEVICE, "asking for clusters: %s",
-                           cudaGetErrorString(e));
-    }
-    return s->clusters > 0
-               ? STRATA_OK
-               : STRATA_FAIL(n, STRATA_EUNSUPPORTED,
-                             "the device has no room for a cluster of %d blocks",
-                             s->root * s->root);
+    return clusters_at_once(n, l.kernel, config, s->root * s->root, &s->clusters);
 }
 
 static int bottleneck_setup(const strata_node *n, void *state)
@@ -115,15 +97,9 @@ static int bottleneck_run(const strata_run *r)
     job.adds = r->n_in > 1;
     if (clusters == 0)
         return STRATA_OK;
-    if (!map_operands(&job, r))
-        return STRATA_FAIL(r, STRATA_EDEVICE,
-                           "the driver makes no tensor map of these tensors");
-    void *arguments[] = {&job};
-    const cudaError_t e =
-        cudaLaunchKernelExC(&config, bottleneck_launch_of(s->root).kernel, arguments);
-    return e == cudaSuccess ? STRATA_OK
-                            : STRATA_FAIL(r, STRATA_EDEVICE, "kernel bottleneck: %s (%s)",
-                                          cudaGetErrorString(e), cudaGetErrorName(e));
+    return map_operands(&job, r)
+               ? launch_job(r, config, bottleneck_launch_of(s->root).kernel, &job)
+               : no_map(r);
 }
 
 /* ---- the impl -------------------------------------------------------------------- */
@@ -152,6 +128,17 @@ static const strata_impl impls[] = {
      .accept = strip_accept,
      .setup = strip_setup,
      .run = strip_run,
+     .bandwidth = 0.7},
+    {.id = 3,
+     .device = STRATA_CUDA,
+     .flags = STRATA_WEIGHT_PACKED,
+     .name = "stream",
+     .rows = STRATA_ARRAY(rows),
+     .efficiency = 0.5,
+     .state_size = sizeof(stream_state),
+     .accept = stream_accept,
+     .setup = stream_setup,
+     .run = stream_run,
      .bandwidth = 0.7},
 };
 

@@ -6,19 +6,22 @@ plugins_bottleneck_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_bottleneck_la_LIBADD = $(M_LIBS)
 LAYER_CASES += tests/plugins/bottleneck.c
 
-BOTTLENECK_KERNELS = plugins/bottleneck/cuda.cu plugins/bottleneck/strip.cu
+BOTTLENECK_KERNELS = plugins/bottleneck/cuda.cu plugins/bottleneck/stream.cu \
+	plugins/bottleneck/strip.cu
 CUDA_PLUGIN_KERNELS += $(BOTTLENECK_KERNELS)
 EXTRA_DIST += plugins/bottleneck/accept.cuh plugins/bottleneck/block.cuh \
-	plugins/bottleneck/pieces.cuh plugins/bottleneck/share.cuh \
-	plugins/bottleneck/stages.cuh plugins/bottleneck/strip.cuh \
-	plugins/bottleneck/strip_block.cuh plugins/bottleneck/strip_impl.cuh \
-	plugins/bottleneck/strip_job.cuh plugins/bottleneck/strip_share.cuh
+	plugins/bottleneck/impls.cuh plugins/bottleneck/pieces.cuh \
+	plugins/bottleneck/share.cuh plugins/bottleneck/stages.cuh \
+	plugins/bottleneck/stream.cuh plugins/bottleneck/stream_job.cuh \
+	plugins/bottleneck/stream_share.cuh plugins/bottleneck/strip.cuh \
+	plugins/bottleneck/strip_block.cuh plugins/bottleneck/strip_job.cuh \
+	plugins/bottleneck/strip_share.cuh plugins/bottleneck/strip_tail.cuh
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/bottleneck-cuda.la
 plugins_bottleneck_cuda_la_SOURCES =
 plugins_bottleneck_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_bottleneck_cuda_la_LIBADD = $(BOTTLENECK_KERNELS:.cu=.lo) $(CUDA_LIBS)
 # The instructions of a warpgroup are of one chip alone.
-plugins/bottleneck/cuda.lo plugins/bottleneck/strip.lo: \
+plugins/bottleneck/cuda.lo plugins/bottleneck/stream.lo plugins/bottleneck/strip.lo: \
 	NVCC_ARCH_FLAGS = -gencode=arch=compute_90a,code=sm_90a
 endif

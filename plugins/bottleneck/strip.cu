@@ -4,11 +4,8 @@
  * of 3x3, up to 64 channels between.
  */
 #include "plugins/bottleneck/accept.cuh"
-#include "plugins/bottleneck/strip_impl.cuh"
+#include "plugins/bottleneck/impls.cuh"
 #include "plugins/bottleneck/strip_share.cuh"
-
-#include "kernels/shared.cuh"
-#include "plugins/common/copy_ahead.cuh"
 
 /* Sizes that fit into an int. */
 static const char *refuse_channels(const bottleneck_shape &s)
@@ -38,17 +35,6 @@ static int pack_weights(const strata_node *n, const bottleneck_shape &s,
     return packed_status(n);
 }
 
-static int allow_memory(const strata_node *n, const strip_job &job)
-{
-    const cudaError_t e = shared_allow((const void *)strip_kernel,
-                                       (size_t)strip_shared_bytes(job, job.slots));
-    if (e == cudaSuccess)
-        return STRATA_OK;
-    (void)cudaGetLastError(); /* it is told here */
-    return STRATA_FAIL(n, STRATA_EDEVICE, "asking for shared memory: %s",
-                       cudaGetErrorString(e));
-}
-
 int strip_setup(const strata_node *n, void *state)
 {
     strip_state *to = (strip_state *)state;
@@ -61,7 +47,8 @@ int strip_setup(const strata_node *n, void *state)
     bottleneck_set_tails(&job, n);
     memcpy(to->job, &job, sizeof job);
     to->blocks = device_attribute(cudaDevAttrMultiProcessorCount);
-    status = allow_memory(n, job);
+    status = allow_memory(n, (const void *)strip_kernel,
+                          (size_t)strip_shared_bytes(job, job.slots));
     return status == STRATA_OK ? pack_weights(n, s, job, &to->packed) : status;
 }
 
@@ -84,13 +71,7 @@ int strip_run(const strata_run *r)
     job.y = (__half *)r->out[0].data;
     if (blocks == 0)
         return STRATA_OK;
-    if (!strip_map(&job, x->data, x->dims[0], (int32_t)x->dims[1]))
-        return STRATA_FAIL(r, STRATA_EDEVICE,
-                           "the driver makes no tensor map of this input");
-    void *arguments[] = {&job};
-    const cudaError_t e =
-        cudaLaunchKernelExC(&config, (const void *)strip_kernel, arguments);
-    return e == cudaSuccess ? STRATA_OK
-                            : STRATA_FAIL(r, STRATA_EDEVICE, "kernel strip: %s (%s)",
-                                          cudaGetErrorString(e), cudaGetErrorName(e));
+    return strip_map(&job, x->data, x->dims[0], (int32_t)x->dims[1])
+               ? launch_job(r, config, (const void *)strip_kernel, &job)
+               : no_map(r);
 }

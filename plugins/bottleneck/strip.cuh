@@ -8,55 +8,6 @@
 #include "plugins/bottleneck/strip_block.cuh"
 
 #if __CUDA_ARCH__ >= 900
-/* ---- sums that become a factor ----------------------------------------------------- */
-
-/* Of two eights of pixels from n on, at once. mask(n): ones for what is inside of an
- * eight's pixels; place(n): where this lane's row of 8 channels of them goes. */
-template <bool Curve, int N, class Mask, class Place>
-static __device__ inline void strip_keep_all(const float (&sum)[N][4], float low,
-                                             float high, const stage_tail &f,
-                                             const Mask &mask, const Place &place)
-{
-#pragma unroll
-    for (int n = 0; n < N; n += 2) {
-        uint32_t words[4];
-#pragma unroll
-        for (int k = 0; k < 4; k++) {
-            const float *two = &sum[n + k / 2][k % 2 * 2];
-            const float bias = k % 2 ? high : low;
-            float a = two[0] + bias, b = two[1] + bias;
-            if (Curve)
-                a = bottleneck_curve(a, f), b = bottleneck_curve(b, f);
-            words[k] = bottleneck_bounded(bottleneck_halves(a, b), f) & mask(n + k / 2);
-        }
-        store_turned(place(n), words);
-    }
-}
-
-template <int N, class Mask, class Place>
-static __device__ inline void strip_keep(const float (&sum)[N][4], const float *bias,
-                                         const stage_tail &f, const Mask &mask,
-                                         const Place &place)
-{
-    const uint32_t row = threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4;
-    if (f.kind == STAGE_BOUNDS)
-        strip_keep_all<false>(sum, bias[row], bias[row + 8], f, mask, place);
-    else
-        strip_keep_all<true>(sum, bias[row], bias[row + 8], f, mask, place);
-}
-
-/* Of four matrices of 8 x 8 that a warp stores at once: the eight of the pixels, and
- * eight of its sixteen channels. */
-static __device__ inline uint32_t strip_lane_eight(void)
-{
-    return threadIdx.x % 32 / 16;
-}
-
-static __device__ inline uint32_t strip_lane_channels(void)
-{
-    return threadIdx.x / 32 % 4 * 2 + threadIdx.x / 8 % 2;
-}
-
 /* ---- reduce ----------------------------------------------------------------------- */
 
 /* Which of the rows that a step's windows reach are inside the image, a bit each. */
@@ -104,7 +55,7 @@ static __device__ inline void strip_reduce_edge(const strip_job &job,
     const uint32_t from = memory.ring + slot.at * STRIP_SLOT, lane = threadIdx.x % 32;
     const uint32_t rows = strip_rows(job, s), two = strip_two(job, s.left - 1);
     float sum[4][4];
-    hold(sum);
+    strip_begin(sum);
     barrier_wait(memory.barrier(STRIP_FULL + slot.at), slot.parity);
     for (int32_t p = 0; p < job.panels; p++)
         bottleneck_multiply<32>(sum, memory.weights(p), from + p * STRIP_EDGE_PANEL, 1024,
@@ -133,7 +84,7 @@ static __device__ inline void strip_multiply(float (&sum)[STRIP_REACH][4],
 {
     const bool tells = threadIdx.x % 32 == 0;
     int32_t last = -1;
-    hold(sum);
+    strip_begin(sum);
     for (int32_t p = 0; p < job.panels; p++, slot.advance(job.slots)) {
         barrier_wait(memory.barrier(STRIP_FULL + slot.at), slot.parity);
         bottleneck_multiply<128>(sum, memory.weights(p),
@@ -188,22 +139,16 @@ static __device__ inline void strip_reduce(const strip_job &job,
 static __device__ inline void strip_slide(float (&sum)[STRIP_HIGH][4], uint32_t weights,
                                           uint32_t pixels)
 {
-    uint64_t a = bottleneck_rows(weights, 1024);
-    uint64_t b = bottleneck_rows(pixels, STRIP_PITCH * BOTTLENECK_ROW);
-#pragma unroll 1
-    for (int32_t row = 0; row < 3; row++) {
-        multiply_begin();
+    const uint64_t a = bottleneck_rows(strip_late(weights), 1024);
+    const uint64_t b = bottleneck_rows(strip_late(pixels), STRIP_PITCH * BOTTLENECK_ROW);
+    multiply_begin();
 #pragma unroll
-        for (int element = 0; element < 3; element++) {
+    for (int e = 0; e < BOTTLENECK_WINDOWS; e++)
 #pragma unroll
-            for (int d = 0; d < 4; d++)
-                product<__half, STRIP_HIGH * STRIP_WIDE>::scores(
-                    sum, a + d * 2, b + d * 2, row | element | d);
-            a += BOTTLENECK_PIECE / 16;
-            b += BOTTLENECK_ROW / 16;
-        }
-        b += (STRIP_PITCH - 3) * BOTTLENECK_ROW / 16;
-    }
+        for (int d = 0; d < 4; d++)
+            product<__half, STRIP_HIGH * STRIP_WIDE>::scores(
+                sum, a + e * BOTTLENECK_PIECE / 16 + d * 2,
+                b + (e / 3 * STRIP_PITCH + e % 3) * BOTTLENECK_ROW / 16 + d * 2, e | d);
     multiply_commit();
 }
 
@@ -215,7 +160,7 @@ static __device__ inline void strip_convolve(const strip_job &job,
     barrier_wait(memory.barrier(STRIP_LOADED + 1), 0);
     for (strip_step s(job); s.more(job); s.advance(job), parity ^= 1) {
         float sum[STRIP_HIGH][4];
-        hold(sum);
+        strip_begin(sum);
         barrier_wait(memory.barrier(STRIP_REDUCED_FULL), parity);
         strip_slide(sum, memory.weights(job.panels), memory.reduced);
         multiply_wait<0>();
@@ -237,8 +182,6 @@ static __device__ inline void strip_convolve(const strip_job &job,
 
 /* ---- project ---------------------------------------------------------------------- */
 
-enum { STRIP_EACH = 2 }; /* pixels of a thread, one below the other */
-
 /* Where a thread's results of a step begin, of each pixel, or -1. */
 static __device__ inline void strip_find(const strip_job &job, const strip_step &s,
                                          int64_t (&at)[STRIP_EACH])
@@ -253,60 +196,6 @@ static __device__ inline void strip_find(const strip_job &job, const strip_step 
                 ? (((int64_t)s.image * job.height + h) * job.width + w) * job.results +
                       lane % 4 * 8
                 : -1;
-    }
-}
-
-/* Whether a thread has its eights of channels of a half of a part. */
-static __device__ inline bool strip_has(const strip_job &job, int32_t half)
-{
-    return half * 32 + (int32_t)threadIdx.x % 4 * 8 < job.results;
-}
-
-/* What is added to a part: of each half its pixels. */
-static __device__ inline void strip_fetch(uint4 (&to)[2][STRIP_EACH],
-                                          const strip_job &job,
-                                          const int64_t (&at)[STRIP_EACH], int32_t part)
-{
-#pragma unroll
-    for (int half = 0; half < 2; half++)
-#pragma unroll
-        for (int k = 0; k < STRIP_EACH; k++)
-            to[half][k] =
-                job.addend && at[k] >= 0 && strip_has(job, part * 2 + half)
-                    ? *(const uint4 *)(job.addend + at[k] + part * 64 + half * 32)
-                    : make_uint4(0, 0, 0, 0);
-}
-
-/* Biases, addend and activation of a part, and the results to memory. */
-static __device__ inline void strip_finish(const strip_job &job, const float *bias,
-                                           const float (&sum)[8][4],
-                                           const uint4 (&added)[2][STRIP_EACH],
-                                           const int64_t (&at)[STRIP_EACH], int32_t part)
-{
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        const float4 *from =
-            (const float4 *)(bias + part * 64 + half * 32 + threadIdx.x % 4 * 8);
-        const float4 first = from[0], second = from[1];
-        const float shift[8] = {first.x,  first.y,  first.z,  first.w,
-                                second.x, second.y, second.z, second.w};
-#pragma unroll
-        for (int k = 0; k < STRIP_EACH; k++) {
-            const uint4 &four = added[half][k];
-            const uint32_t two[4] = {four.x, four.y, four.z, four.w};
-            float v[8];
-            uint32_t words[4];
-#pragma unroll
-            for (int c = 0; c < 4; c++) {
-                const float2 add = bottleneck_floats(two[c]);
-                v[2 * c] = sum[half * 4 + c][k * 2] + shift[2 * c] + add.x;
-                v[2 * c + 1] = sum[half * 4 + c][k * 2 + 1] + shift[2 * c + 1] + add.y;
-            }
-            bottleneck_activate(words, v, job.projected);
-            if (at[k] >= 0 && strip_has(job, part * 2 + half))
-                *(uint4 *)(job.y + at[k] + part * 64 + half * 32) =
-                    make_uint4(words[0], words[1], words[2], words[3]);
-        }
     }
 }
 
@@ -350,7 +239,7 @@ static __device__ inline void strip_project(const strip_job &job,
                 memory.weights(job.panels + BOTTLENECK_WINDOWS + part), 1024);
             float sum[8][4];
             uint4 then[2][STRIP_EACH];
-            hold(sum);
+            strip_begin(sum);
             multiply_begin();
 #pragma unroll
             for (int d = 0; d < 4; d++)

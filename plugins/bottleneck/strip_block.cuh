@@ -1,27 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where a block that goes along strips is, what it asks for, and products of its sizes.
+ * Where a block that goes along strips is, and what it asks for.
  */
 #ifndef PLUGINS_BOTTLENECK_STRIP_BLOCK_CUH
 #define PLUGINS_BOTTLENECK_STRIP_BLOCK_CUH
 
 #include "plugins/bottleneck/strip_job.cuh"
+#include "plugins/bottleneck/strip_tail.cuh"
 
 #if __CUDA_ARCH__ >= 900
 #define N_56 N_48 ",%48,%49,%50,%51,%52,%53,%54,%55"
 #define O_56(f, d) O_48(f, d), O_2(f, d, 12)
 PRODUCT(__half, "f16", 112, 56, 56, 57, 58, 59, 60)
-
-/* Pixels in registers times 64 results, whose depth is along their rows. */
-static __device__ inline void strip_product(float (&d)[8][4], const uint32_t (&x)[4],
-                                            uint64_t y, int32_t add)
-{
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %37, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {" N_32
-                 "}, {%32, %33, %34, %35}, %36, p, 1, 1, 0;\n}\n"
-                 : O_32("+f", d)
-                 : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "l"(y), "r"(add));
-}
 
 /* ---- where a block is ------------------------------------------------------------- */
 
@@ -99,20 +89,6 @@ struct strip_step {
             return;
         unit += (int32_t)gridDim.x;
         enter(job);
-    }
-};
-
-/* A place in the ring, and the parity of its round. */
-struct strip_slot {
-    int32_t at = 0;
-    uint32_t parity = 0;
-
-    __device__ inline void advance(int32_t slots)
-    {
-        if (++at == slots) {
-            at = 0;
-            parity ^= 1;
-        }
     }
 };
 

@@ -63,11 +63,4 @@ static inline __host__ __device__ int32_t strip_matrices(const strip_job &job)
     return job.panels + BOTTLENECK_WINDOWS + job.parts;
 }
 
-/* The result that is column n of a part's matrix: of four columns that follow each other
- * by eights a thread has two each, and they shall be neighbours. */
-static inline __host__ __device__ int strip_result(int n)
-{
-    return n / 32 * 32 + n % 8 / 2 * 8 + n / 8 % 4 * 2 + n % 2;
-}
-
 #endif /* PLUGINS_BOTTLENECK_STRIP_JOB_CUH */
