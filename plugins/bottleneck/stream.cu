@@ -17,9 +17,19 @@ static const char *refuse_channels(const bottleneck_shape &s)
                : NULL;
 }
 
+#define LEAST_TILES 16 /* for an eighth of the multiprocessors */
+
 int stream_accept(const strata_node *n)
 {
-    return bottleneck_take(n, refuse_channels);
+    bottleneck_shape s = {};
+    stream_job job = {};
+    const int status = bottleneck_take(n, refuse_channels);
+    if (status != STRATA_OK || bottleneck_resolve(n, &s) != STRATA_OK)
+        return status;
+    stream_plan(&job, sizes_of(s));
+    return n->in[0].dims[0] * job.tiles.d < LEAST_TILES
+               ? refuse(n, "it is for more pixels")
+               : STRATA_OK;
 }
 
 /* ---- setting up ------------------------------------------------------------------- */

@@ -32,6 +32,7 @@ enum { NAME_REDUCED = 1, NAME_SLID, NAME_CONVOLVED };
 struct stream_block {
     const stream_job &job;
     uint32_t shared, rank; /* rank: of the two blocks of a cluster */
+    uint8_t *memory;
     int32_t image, top, left;
     bool live; /* or there is no tile for this block */
 
@@ -39,11 +40,20 @@ struct stream_block {
     {
         const uint32_t lost = (1024 - shared_address(memory) % 1024) % 1024;
         shared = shared_address(memory) + lost;
+        this->memory = memory + lost;
         rank = blockIdx.x % 2;
     }
     __device__ inline uint32_t barrier(int which) const
     {
         return shared + which * 8;
+    }
+    __device__ inline uint16_t *masks(void) const
+    {
+        return (uint16_t *)(memory + STREAM_MASKS);
+    }
+    __device__ inline float *biases(void) const
+    {
+        return (float *)(memory + STREAM_BIASES);
     }
     __device__ inline uint32_t between(int panel) const
     {
@@ -174,20 +184,17 @@ static __device__ inline uint32_t stream_place(uint32_t panel, uint32_t first, i
                                     strip_lane_channels());
 }
 
-/* Ones for each of two pixels, of those that windows reach, that are inside. */
-static __device__ inline uint32_t stream_inside(const stream_block &b, uint32_t pixel)
+/* Which of the pixels that a tile's windows reach are inside: of one thread, one. */
+static __device__ inline void stream_mask(const stream_block &b)
 {
-    uint32_t row = divide_by(pixel, b.job.pitch), mask = 0;
-    uint32_t column = pixel - row * b.job.pitch.d;
-#pragma unroll
-    for (int k = 0; k < 2; k++) {
-        if ((uint32_t)(b.top - 1 + (int32_t)row) < (uint32_t)b.job.height &&
-            (uint32_t)(b.left - 1 + (int32_t)column) < (uint32_t)b.job.width)
-            mask |= 0xffffu << (k * 16);
-        if (++column == b.job.pitch.d)
-            column = 0, row++;
-    }
-    return mask;
+    const uint32_t pixel = threadIdx.x, row = divide_by(pixel, b.job.pitch);
+    const int32_t h = b.top - 1 + (int32_t)row;
+    const int32_t w = b.left - 1 + (int32_t)(pixel - row * b.job.pitch.d);
+    if (pixel < 2 * STREAM_REACHED)
+        b.masks()[pixel] =
+            (uint32_t)h < (uint32_t)b.job.height && (uint32_t)w < (uint32_t)b.job.width
+                ? 0xffff
+                : 0;
 }
 
 static __device__ inline void stream_reduce(stream_group &g)
@@ -196,13 +203,13 @@ static __device__ inline void stream_reduce(stream_group &g)
     const uint32_t first = g.pixels * STREAM_REACHED;
     const bool tells = threadIdx.x % 32 == 0;
     float sum[STREAM_REACHED / 8][4];
-    strip_begin(sum);
+    strip_begin(sum, b.biases() + g.results * 64);
     for (int32_t p = 0; p < b.job.panels; p++) {
         barrier_wait(b.barrier(STREAM_INPUT_FULL + g.input.at), g.input.parity);
         g.await_weights();
         bottleneck_multiply<STREAM_REACHED>(
             sum, b.weights(g.weights.at) + g.results * BOTTLENECK_PIECE,
-            b.input(g.input.at) + first * BOTTLENECK_ROW, 1024, p);
+            b.input(g.input.at) + first * BOTTLENECK_ROW, 1024, 1);
         g.input.advance(STREAM_SLOTS);
         g.weights.advance(STREAM_SLOTS);
         multiply_wait<1>();
@@ -214,11 +221,10 @@ static __device__ inline void stream_reduce(stream_group &g)
     if (tells)
         g.release_input(1), g.release_weights(1);
     barrier_wait(b.barrier(STREAM_TAKEN), g.parity ^ 1);
+    const uint32_t *masks =
+        (const uint32_t *)(b.masks() + strip_late(first) + threadIdx.x % 4 * 2);
     strip_keep(
-        sum, b.job.bias + g.results * 64, b.job.reduced,
-        [&](int n) {
-            return stream_inside(b, strip_late(first) + n * 8 + threadIdx.x % 4 * 2);
-        },
+        sum, b.job.reduced, [&](int n) { return masks[n * 4]; },
         [&](int n) { return stream_place(b.between(g.results), strip_late(first), n); });
     publish_shared();
     named_sync(NAME_REDUCED, STREAM_GROUPS * 128);
@@ -230,7 +236,7 @@ static __device__ inline void stream_convolve(stream_group &g)
     const uint32_t first = g.pixels * STREAM_PIXELS;
     const bool tells = threadIdx.x % 32 == 0;
     float sum[STREAM_PIXELS / 8][4];
-    strip_begin(sum);
+    strip_begin(sum, b.biases() + 128 + g.results * 64);
 #pragma unroll 1
     for (int32_t e = 0; e < 2 * BOTTLENECK_WINDOWS; e++) {
         const uint32_t element = e / 2, row = element / 3;
@@ -238,7 +244,7 @@ static __device__ inline void stream_convolve(stream_group &g)
         g.await_weights();
         bottleneck_multiply<STREAM_PIXELS>(
             sum, b.weights(g.weights.at) + g.results * BOTTLENECK_PIECE,
-            b.between(e % 2) + pixel * BOTTLENECK_ROW, 1024, e);
+            b.between(e % 2) + pixel * BOTTLENECK_ROW, 1024, 1);
         g.weights.advance(STREAM_SLOTS);
         multiply_wait<1>();
         if (tells && e > 0)
@@ -250,14 +256,14 @@ static __device__ inline void stream_convolve(stream_group &g)
         g.release_weights(1);
     named_sync(NAME_SLID, STREAM_GROUPS * 128);
     strip_keep(
-        sum, b.job.bias + 128 + g.results * 64, b.job.convolved, [](int) { return ~0u; },
+        sum, b.job.convolved, [](int) { return ~0u; },
         [&](int n) { return stream_place(b.between(g.results), strip_late(first), n); });
     named_sync(NAME_CONVOLVED, STREAM_GROUPS * 128);
 }
 
 /* ---- project ---------------------------------------------------------------------- */
 
-/* Where a thread's results of a tile begin, of each pixel, or -1. */
+/* Where a thread's results of a tile begin, of each pixel, or far less than 0. */
 static __device__ inline void stream_find(const stream_block &b,
                                           int64_t (&at)[STRIP_EACH])
 {
@@ -272,7 +278,7 @@ static __device__ inline void stream_find(const stream_block &b,
                     ? (((int64_t)b.image * b.job.height + h) * b.job.width + w) *
                               b.job.results +
                           threadIdx.x % 4 * 8
-                    : -1;
+                    : INT64_MIN / 2;
     }
 }
 
@@ -292,32 +298,36 @@ static __device__ inline void stream_take(uint32_t (&x)[8][4], const stream_bloc
         barrier_arrive(b.barrier(STREAM_TAKEN));
 }
 
-static __device__ inline void stream_project(stream_group &g)
+static __device__ inline void stream_project(stream_group &g, int32_t pair)
 {
     const stream_block &b = g.b;
+    const strip_cache cache(b.job.large);
     int64_t at[STRIP_EACH];
     uint32_t x[8][4];
     stream_find(b, at);
+    stream_block next = b;
+    next.go_to(pair + (int32_t)gridDim.x);
+    stream_mask(next); /* nobody looks at this tile's any more */
     stream_take(x, b);
     for (int32_t part = 0; part < b.job.parts; part++) {
         const uint64_t from = bottleneck_rows(b.weights(g.weights.at), 1024);
         float sum[8][4];
         uint4 added[2][STRIP_EACH];
-        strip_fetch(added, b.job, at, part);
+        strip_fetch(added, b.job, at, part, 0, cache);
         g.await_weights();
-        strip_begin(sum);
+        strip_begin_part(sum, b.biases() + 256 + part * 64);
         multiply_begin();
 #pragma unroll
         for (int d = 0; d < 8; d++)
-            strip_product(sum, x[d], from + d / 4 * (BOTTLENECK_PIECE / 16) + d % 4 * 2,
-                          d);
+            strip_product(sum, x[d], from + d / 4 * (BOTTLENECK_PIECE / 16) + d % 4 * 2);
         multiply_commit();
         g.weights.advance(STREAM_SLOTS);
         multiply_wait<0>();
         hold(sum);
         if (threadIdx.x % 32 == 0)
             g.release_weights(1);
-        strip_finish(b.job, b.job.bias + 256, sum, added, at, part);
+        strip_finish(b.job, sum, added, at, part, cache);
+        at[0] += 64, at[1] += 64;
     }
 }
 
@@ -331,7 +341,7 @@ static __device__ inline void stream_work(stream_block &b, int group)
         b.go_to(pair);
         stream_reduce(g);
         stream_convolve(g);
-        stream_project(g);
+        stream_project(g, pair);
         g.parity ^= 1;
     }
 }
@@ -349,7 +359,11 @@ static __global__ void __launch_bounds__(STREAM_THREADS, 1)
         prefetch_map(&job.x);
         b.open();
     }
-    __syncwarp();
+    b.go_to(b.first());
+    stream_mask(b);
+    for (int c = (int)threadIdx.x; c < 256 + job.parts * 64; c += STREAM_THREADS)
+        b.biases()[c] = job.bias[c];
+    __syncthreads();
     cluster_arrive();
     cluster_wait();
     if (group == STREAM_GROUPS) {

@@ -34,8 +34,11 @@ enum {
     STREAM_MOST_PITCH = 31, /* by which the last pixel's windows end within the panel */
     STREAM_PANEL = 2 * STREAM_REACHED * BOTTLENECK_ROW, /* bytes: 64 channels of pixels */
     STREAM_WEIGHTS = 2 * BOTTLENECK_PIECE,
-    STREAM_SLOTS = 3,      /* of the input's ring and of the weights' */
-    STREAM_BETWEEN = 1024, /* where what lies between does; barriers are before it */
+    STREAM_SLOTS = 3,   /* of the input's ring and of the weights' */
+    STREAM_MASKS = 256, /* which pixels that windows reach are inside: halves of ones */
+    STREAM_BIASES = 1024,
+    STREAM_PARTS = 16,     /* of the results, at most */
+    STREAM_BETWEEN = 6144, /* where what lies between does */
     STREAM_INPUT = STREAM_BETWEEN + 2 * STREAM_PANEL,
     STREAM_RING = STREAM_INPUT + STREAM_SLOTS * STREAM_PANEL,
     STREAM_SHARED = STREAM_RING + STREAM_SLOTS * STREAM_WEIGHTS + 1024,
@@ -56,6 +59,7 @@ struct stream_job {
     int32_t panels, parts; /* 64 channels each of the input, of the results */
     int32_t tile_h, tile_w;
     int32_t box; /* bytes */
+    bool large;  /* L2 has no room for these tensors */
 };
 
 static inline __host__ __device__ int32_t stream_pieces(const stream_job &job)

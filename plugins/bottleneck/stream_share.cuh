@@ -96,9 +96,13 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
 
 /* ---- launches --------------------------------------------------------------------- */
 
+enum { STREAM_ROOM = 32 << 20 }; /* of L2, bytes: what is half of it at least */
+
 static inline bool stream_map(stream_job *j, const void *x, int64_t images,
                               int32_t channels)
 {
+    const int64_t pixels = images * j->height * j->width;
+    j->large = pixels * ((channels + 7) / 8 * 8 + j->results) * 2 > STREAM_ROOM;
     return bottleneck_map(&j->x, x, images, j->height, j->width, channels, j->tile_h + 2,
                           j->tile_w + 2);
 }

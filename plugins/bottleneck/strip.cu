@@ -16,9 +16,19 @@ static const char *refuse_channels(const bottleneck_shape &s)
                : NULL;
 }
 
+#define LEAST_STEPS 32 /* for a quarter of the multiprocessors */
+
 int strip_accept(const strata_node *n)
 {
-    return bottleneck_take(n, refuse_channels);
+    bottleneck_shape s = {};
+    strip_job job = {};
+    const int status = bottleneck_take(n, refuse_channels);
+    if (status != STRATA_OK || bottleneck_resolve(n, &s) != STRATA_OK)
+        return status;
+    strip_plan(&job, sizes_of(s));
+    return n->in[0].dims[0] * job.strips.d * job.steps < LEAST_STEPS
+               ? refuse(n, "it is for more pixels")
+               : STRATA_OK;
 }
 
 /* ---- setting up ------------------------------------------------------------------- */
@@ -67,11 +77,11 @@ int strip_run(const strata_run *r)
     job.weights = (const uint8_t *)s->packed;
     job.bias =
         (const float *)(job.weights + strip_matrices(job) * (int64_t)BOTTLENECK_PIECE);
-    job.addend = r->n_in > 1 ? (const __half *)r->in[1].data : NULL;
     job.y = (__half *)r->out[0].data;
     if (blocks == 0)
         return STRATA_OK;
-    return strip_map(&job, x->data, x->dims[0], (int32_t)x->dims[1])
+    return strip_map(&job, x->data, r->n_in > 1 ? r->in[1].data : NULL, x->dims[0],
+                     (int32_t)x->dims[1])
                ? launch_job(r, config, (const void *)strip_kernel, &job)
                : no_map(r);
 }

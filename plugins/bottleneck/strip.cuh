@@ -55,11 +55,11 @@ static __device__ inline void strip_reduce_edge(const strip_job &job,
     const uint32_t from = memory.ring + slot.at * STRIP_SLOT, lane = threadIdx.x % 32;
     const uint32_t rows = strip_rows(job, s), two = strip_two(job, s.left - 1);
     float sum[4][4];
-    strip_begin(sum);
+    strip_begin(sum, memory.biases);
     barrier_wait(memory.barrier(STRIP_FULL + slot.at), slot.parity);
     for (int32_t p = 0; p < job.panels; p++)
         bottleneck_multiply<32>(sum, memory.weights(p), from + p * STRIP_EDGE_PANEL, 1024,
-                                p);
+                                1);
     multiply_wait<0>();
     hold(sum);
     if (lane == 0)
@@ -67,8 +67,7 @@ static __device__ inline void strip_reduce_edge(const strip_job &job,
     slot.advance(job.slots);
     barrier_wait(memory.barrier(STRIP_REDUCED_FREE), parity ^ 1);
     strip_keep(
-        sum, memory.biases, job.reduced,
-        [&](int n) { return rows >> (n * 4 + lane % 4) & 1 ? two : 0; },
+        sum, job.reduced, [&](int n) { return rows >> (n * 4 + lane % 4) & 1 ? two : 0; },
         [&](int n) {
             const uint32_t row = (n + strip_lane_eight()) * 4 + lane % 8 / 2;
             return memory.reduced +
@@ -84,11 +83,11 @@ static __device__ inline void strip_multiply(float (&sum)[STRIP_REACH][4],
 {
     const bool tells = threadIdx.x % 32 == 0;
     int32_t last = -1;
-    strip_begin(sum);
+    strip_begin(sum, memory.biases);
     for (int32_t p = 0; p < job.panels; p++, slot.advance(job.slots)) {
         barrier_wait(memory.barrier(STRIP_FULL + slot.at), slot.parity);
         bottleneck_multiply<128>(sum, memory.weights(p),
-                                 memory.ring + slot.at * STRIP_SLOT, 1024, p);
+                                 memory.ring + slot.at * STRIP_SLOT, 1024, 1);
         multiply_wait<1>();
         if (tells && last >= 0)
             barrier_arrive(memory.barrier(STRIP_EMPTY + last));
@@ -118,8 +117,7 @@ static __device__ inline void strip_reduce(const strip_job &job,
         if (s.step > 0)
             strip_keep_columns(memory);
         strip_keep(
-            sum, memory.biases, job.reduced,
-            [&](int n) { return rows >> n & 1 ? two : 0; },
+            sum, job.reduced, [&](int n) { return rows >> n & 1 ? two : 0; },
             [&](int n) {
                 const uint32_t row = n + strip_lane_eight();
                 return memory.reduced +
@@ -148,7 +146,7 @@ static __device__ inline void strip_slide(float (&sum)[STRIP_HIGH][4], uint32_t 
         for (int d = 0; d < 4; d++)
             product<__half, STRIP_HIGH * STRIP_WIDE>::scores(
                 sum, a + e * BOTTLENECK_PIECE / 16 + d * 2,
-                b + (e / 3 * STRIP_PITCH + e % 3) * BOTTLENECK_ROW / 16 + d * 2, e | d);
+                b + (e / 3 * STRIP_PITCH + e % 3) * BOTTLENECK_ROW / 16 + d * 2, 1);
     multiply_commit();
 }
 
@@ -160,7 +158,7 @@ static __device__ inline void strip_convolve(const strip_job &job,
     barrier_wait(memory.barrier(STRIP_LOADED + 1), 0);
     for (strip_step s(job); s.more(job); s.advance(job), parity ^= 1) {
         float sum[STRIP_HIGH][4];
-        strip_begin(sum);
+        strip_begin(sum, memory.biases + 64);
         barrier_wait(memory.barrier(STRIP_REDUCED_FULL), parity);
         strip_slide(sum, memory.weights(job.panels), memory.reduced);
         multiply_wait<0>();
@@ -169,7 +167,7 @@ static __device__ inline void strip_convolve(const strip_job &job,
             barrier_arrive(memory.barrier(STRIP_REDUCED_FREE));
         barrier_wait(memory.barrier(STRIP_CONVOLVED_FREE), parity ^ 1);
         strip_keep(
-            sum, memory.biases + 64, job.convolved, [](int) { return ~0u; },
+            sum, job.convolved, [](int) { return ~0u; },
             [&](int n) {
                 const uint32_t pixel = (n + strip_lane_eight()) * 8 + lane % 8;
                 return memory.convolved + bottleneck_place(pixel, strip_lane_channels());
@@ -182,7 +180,7 @@ static __device__ inline void strip_convolve(const strip_job &job,
 
 /* ---- project ---------------------------------------------------------------------- */
 
-/* Where a thread's results of a step begin, of each pixel, or -1. */
+/* Where a thread's results of a step begin, of each pixel, or far less than 0. */
 static __device__ inline void strip_find(const strip_job &job, const strip_step &s,
                                          int64_t (&at)[STRIP_EACH])
 {
@@ -195,7 +193,7 @@ static __device__ inline void strip_find(const strip_job &job, const strip_step 
             s.more(job) && row < STRIP_HIGH && h < job.height && w < job.width
                 ? (((int64_t)s.image * job.height + h) * job.width + w) * job.results +
                       lane % 4 * 8
-                : -1;
+                : INT64_MIN / 2;
     }
 }
 
@@ -212,51 +210,53 @@ static __device__ inline void strip_take(uint32_t (&x)[4][4], const strip_memory
     }
 }
 
+/* Parts of 64 results. What is added to one was asked for with the part before it. */
 static __device__ inline void strip_project(const strip_job &job,
                                             const strip_memory &memory)
 {
+    const strip_cache cache(job.large);
     strip_step s(job);
     uint32_t parity = 0;
     int64_t at[STRIP_EACH];
     uint4 added[2][STRIP_EACH];
     wait_for_previous();
     strip_find(job, s, at);
-    strip_fetch(added, job, at, 0);
+    strip_fetch(added, job, at, 0, 0, cache);
     barrier_wait(memory.barrier(STRIP_LOADED + 2), 0);
     for (; s.more(job); parity ^= 1) {
         uint32_t x[4][4];
-        int64_t next[STRIP_EACH];
-        s.advance(job);
-        strip_find(job, s, next);
         barrier_wait(memory.barrier(STRIP_CONVOLVED_FULL), parity);
         strip_take(x, memory);
         warp_sync();
         if (threadIdx.x % 32 == 0)
             barrier_arrive(memory.barrier(STRIP_CONVOLVED_FREE));
         for (int32_t part = 0; part < job.parts; part++) {
-            const bool last = part + 1 == job.parts;
             const uint64_t weights = bottleneck_rows(
                 memory.weights(job.panels + BOTTLENECK_WINDOWS + part), 1024);
+            int64_t next[STRIP_EACH] = {at[0] + 64, at[1] + 64};
             float sum[8][4];
             uint4 then[2][STRIP_EACH];
-            strip_begin(sum);
+            strip_begin_part(sum, memory.biases + 128 + part * 64);
             multiply_begin();
 #pragma unroll
             for (int d = 0; d < 4; d++)
-                strip_product(sum, x[d], weights + d * 2, d);
+                strip_product(sum, x[d], weights + d * 2);
             multiply_commit();
-            if (last)
-                strip_fetch(then, job, next, 0);
-            else
-                strip_fetch(then, job, at, part + 1);
+            if (part + 1 == job.parts) {
+                s.advance(job);
+                strip_find(job, s, next);
+                strip_fetch(then, job, next, 0, 0, cache);
+            } else {
+                strip_fetch(then, job, at, part + 1, 64, cache);
+            }
             multiply_wait<0>();
             hold(sum);
-            strip_finish(job, memory.biases + 128, sum, added, at, part);
+            strip_finish(job, sum, added, at, part, cache);
 #pragma unroll
             for (int k = 0; k < 2 * STRIP_EACH; k++)
                 added[k / 2][k % 2] = then[k / 2][k % 2];
+            at[0] = next[0], at[1] = next[1];
         }
-        at[0] = next[0], at[1] = next[1];
     }
 }
 
@@ -273,6 +273,7 @@ static __global__ void __launch_bounds__(STRIP_THREADS, 1)
     if (threadIdx.x == STRIP_GROUPS * 128) {
         prefetch_map(&job.step);
         prefetch_map(&job.edge);
+        prefetch_map(&job.ahead);
         memory.open();
     } else if (threadIdx.x < 128) {
         for (int c = (int)threadIdx.x; c < 128 + job.parts * 64; c += 128)

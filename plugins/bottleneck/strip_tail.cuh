@@ -39,25 +39,44 @@ static __device__ inline uint32_t strip_late(uint32_t x)
     return x;
 }
 
-/* Sums that begin: their registers are nobody's before. */
+/* Sums that begin with the biases of their rows, 64 results. */
 template <int N>
-static __device__ inline void strip_begin(float (&sum)[N][4])
+static __device__ inline void strip_begin(float (&sum)[N][4], const float *bias)
+{
+    const uint32_t row = threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4;
+    const float low = bias[row], high = bias[row + 8];
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+        sum[n][0] = sum[n][1] = low;
+        sum[n][2] = sum[n][3] = high;
+    }
+    hold(sum);
+}
+
+/* The same where results are columns, in a part's order. */
+static __device__ inline void strip_begin_part(float (&sum)[8][4], const float *bias)
 {
 #pragma unroll
-    for (int n = 0; n < N; n++)
-        sum[n][0] = sum[n][1] = sum[n][2] = sum[n][3] = 0;
+    for (int half = 0; half < 2; half++) {
+        const float4 *from = (const float4 *)(bias + half * 32 + threadIdx.x % 4 * 8);
+        const float4 first = from[0], second = from[1];
+        const float eight[8] = {first.x,  first.y,  first.z,  first.w,
+                                second.x, second.y, second.z, second.w};
+#pragma unroll
+        for (int c = 0; c < 8; c++)
+            sum[half * 4 + c / 2][c % 2] = sum[half * 4 + c / 2][c % 2 + 2] = eight[c];
+    }
     hold(sum);
 }
 
 /* Pixels in registers times 64 results, whose depth is along their rows. */
 static __device__ inline void strip_product(float (&d)[8][4], const uint32_t (&x)[4],
-                                            uint64_t y, int32_t add)
+                                            uint64_t y)
 {
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %37, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {" N_32
-                 "}, {%32, %33, %34, %35}, %36, p, 1, 1, 0;\n}\n"
+    asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {" N_32
+                 "}, {%32, %33, %34, %35}, %36, 1, 1, 1, 0;\n"
                  : O_32("+f", d)
-                 : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "l"(y), "r"(add));
+                 : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "l"(y));
 }
 
 /* ---- sums that become a factor ----------------------------------------------------- */
@@ -65,18 +84,16 @@ static __device__ inline void strip_product(float (&d)[8][4], const uint32_t (&x
 /* Of two eights of pixels from n on, at once. mask(n): ones for what is inside of an
  * eight's pixels; place(n): where this lane's row of 8 channels of them goes. */
 template <bool Curve, int N, class Mask, class Place>
-static __device__ inline void strip_keep_all(const float (&sum)[N][4], float low,
-                                             float high, const stage_tail &f,
-                                             const Mask &mask, const Place &place)
+static __device__ inline void strip_keep_all(const float (&sum)[N][4],
+                                             const stage_tail &f, const Mask &mask,
+                                             const Place &place)
 {
 #pragma unroll
     for (int n = 0; n < N; n += 2) {
         uint32_t words[4];
 #pragma unroll
         for (int k = 0; k < (n + 1 < N ? 4 : 2); k++) {
-            const float *two = &sum[n + k / 2][k % 2 * 2];
-            const float bias = k % 2 ? high : low;
-            float a = two[0] + bias, b = two[1] + bias;
+            float a = sum[n + k / 2][k % 2 * 2], b = sum[n + k / 2][k % 2 * 2 + 1];
             if (Curve)
                 a = bottleneck_curve(a, f), b = bottleneck_curve(b, f);
             words[k] = bottleneck_bounded(bottleneck_halves(a, b), f) & mask(n + k / 2);
@@ -90,15 +107,13 @@ static __device__ inline void strip_keep_all(const float (&sum)[N][4], float low
 }
 
 template <int N, class Mask, class Place>
-static __device__ inline void strip_keep(const float (&sum)[N][4], const float *bias,
-                                         const stage_tail &f, const Mask &mask,
-                                         const Place &place)
+static __device__ inline void strip_keep(const float (&sum)[N][4], const stage_tail &f,
+                                         const Mask &mask, const Place &place)
 {
-    const uint32_t row = threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4;
     if (f.kind == STAGE_BOUNDS)
-        strip_keep_all<false>(sum, bias[row], bias[row + 8], f, mask, place);
+        strip_keep_all<false>(sum, f, mask, place);
     else
-        strip_keep_all<true>(sum, bias[row], bias[row + 8], f, mask, place);
+        strip_keep_all<true>(sum, f, mask, place);
 }
 
 /* Of four matrices of 8 x 8 that a warp stores at once: the eight of the pixels, and
@@ -115,62 +130,140 @@ static __device__ inline uint32_t strip_lane_channels(void)
 
 /* ---- results ---------------------------------------------------------------------- */
 
-enum { STRIP_EACH = 2 }; /* pixels of a thread, one below the other */
+enum { STRIP_EACH = 2 }; /* pixels of a thread, eight below each other in a factor */
+
+/* Of tensors for which L2 has no room, what is read again soon shall stay there, and what
+ * is not shall go first. */
+struct strip_cache {
+    uint64_t once; /* addends, results */
+
+    __device__ inline strip_cache(bool large)
+    {
+        if (large)
+            asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(once));
+        else
+            asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(once));
+    }
+};
+
+static __device__ inline uint64_t strip_again(bool large)
+{
+    uint64_t policy;
+    if (large)
+        asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+    else
+        asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+
+static __device__ inline uint4 strip_read(const __half *from, uint64_t policy)
+{
+    uint4 v;
+    asm volatile(
+        "ld.global.L1::no_allocate.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], "
+        "%5;\n"
+        : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+        : "l"(from), "l"(policy)
+        : "memory");
+    return v;
+}
+
+static __device__ inline void strip_write(__half *to, const uint32_t (&v)[4],
+                                          uint64_t policy)
+{
+    asm volatile(
+        "st.global.L2::cache_hint.v4.u32 [%0], {%1, %2, %3, %4}, %5;\n" ::"l"(to),
+        "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]), "l"(policy)
+        : "memory");
+}
 
 /* Whether a thread has its eights of channels of a half of a part. */
 template <class Job>
-static __device__ inline bool strip_has(const Job &job, int32_t half)
+static __device__ inline bool strip_has(const Job &job, int32_t channel)
 {
-    return half * 32 + (int32_t)threadIdx.x % 4 * 8 < job.results;
+    return channel + (int32_t)threadIdx.x % 4 * 8 < job.results;
 }
 
-/* What is added to a part: of each half its pixels. */
+/* What is added to a part, of each half its pixels: `at`, where they lie, or less than
+ * 0; `on`: elements from there. */
 template <class Job>
 static __device__ inline void strip_fetch(uint4 (&to)[2][STRIP_EACH], const Job &job,
-                                          const int64_t (&at)[STRIP_EACH], int32_t part)
-{
-#pragma unroll
-    for (int half = 0; half < 2; half++)
-#pragma unroll
-        for (int k = 0; k < STRIP_EACH; k++)
-            to[half][k] =
-                job.addend && at[k] >= 0 && strip_has(job, part * 2 + half)
-                    ? *(const uint4 *)(job.addend + at[k] + part * 64 + half * 32)
-                    : make_uint4(0, 0, 0, 0);
-}
-
-/* Biases, addend and activation of a part, and the results to memory. */
-template <class Job>
-static __device__ inline void strip_finish(const Job &job, const float *bias,
-                                           const float (&sum)[8][4],
-                                           const uint4 (&added)[2][STRIP_EACH],
-                                           const int64_t (&at)[STRIP_EACH], int32_t part)
+                                          const int64_t (&at)[STRIP_EACH], int32_t part,
+                                          int32_t on, const strip_cache &cache)
 {
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        const float4 *from =
-            (const float4 *)(bias + part * 64 + half * 32 + threadIdx.x % 4 * 8);
-        const float4 first = from[0], second = from[1];
-        const float shift[8] = {first.x,  first.y,  first.z,  first.w,
-                                second.x, second.y, second.z, second.w};
+        const bool has = job.addend && strip_has(job, part * 64 + half * 32);
+#pragma unroll
+        for (int k = 0; k < STRIP_EACH; k++) {
+            to[half][k] = make_uint4(0, 0, 0, 0);
+            if (has && at[k] >= 0)
+                to[half][k] =
+                    strip_read(job.addend + at[k] + (on + half * 32), cache.once);
+        }
+    }
+}
+
+/* Two, of which the lesser is 0 and there is no greater. */
+static __device__ inline uint32_t strip_positive(float a, float b)
+{
+    uint32_t word;
+    asm("cvt.rn.relu.f16x2.f32 %0, %1, %2;\n" : "=r"(word) : "f"(b), "f"(a));
+    return word;
+}
+
+enum strip_results { STRIP_BOUNDED, STRIP_POSITIVE, STRIP_CURVED };
+
+template <int Results>
+static __device__ inline uint32_t strip_result_of(float a, float b, const stage_tail &f)
+{
+    if (Results == STRIP_POSITIVE)
+        return strip_positive(a, b);
+    if (Results == STRIP_CURVED)
+        a = bottleneck_curve(a, f), b = bottleneck_curve(b, f);
+    return bottleneck_bounded(bottleneck_halves(a, b), f);
+}
+
+template <int Results, class Job>
+static __device__ inline void strip_finish_all(const Job &job, const float (&sum)[8][4],
+                                               const uint4 (&added)[2][STRIP_EACH],
+                                               const int64_t (&at)[STRIP_EACH],
+                                               int32_t part, const strip_cache &cache)
+{
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const bool has = strip_has(job, part * 64 + half * 32);
 #pragma unroll
         for (int k = 0; k < STRIP_EACH; k++) {
             const uint4 &four = added[half][k];
             const uint32_t two[4] = {four.x, four.y, four.z, four.w};
-            float v[8];
             uint32_t words[4];
 #pragma unroll
             for (int c = 0; c < 4; c++) {
                 const float2 add = bottleneck_floats(two[c]);
-                v[2 * c] = sum[half * 4 + c][k * 2] + shift[2 * c] + add.x;
-                v[2 * c + 1] = sum[half * 4 + c][k * 2 + 1] + shift[2 * c + 1] + add.y;
+                const float(&v)[4] = sum[half * 4 + c];
+                words[c] = strip_result_of<Results>(v[k * 2] + add.x,
+                                                    v[k * 2 + 1] + add.y, job.projected);
             }
-            bottleneck_activate(words, v, job.projected);
-            if (at[k] >= 0 && strip_has(job, part * 2 + half))
-                *(uint4 *)(job.y + at[k] + part * 64 + half * 32) =
-                    make_uint4(words[0], words[1], words[2], words[3]);
+            if (has && at[k] >= 0)
+                strip_write(job.y + at[k] + half * 32, words, cache.once);
         }
     }
+}
+
+/* Addend and activation of a part, and the results to memory. */
+template <class Job>
+static __device__ inline void strip_finish(const Job &job, const float (&sum)[8][4],
+                                           const uint4 (&added)[2][STRIP_EACH],
+                                           const int64_t (&at)[STRIP_EACH], int32_t part,
+                                           const strip_cache &cache)
+{
+    if (job.projected.kind != STAGE_BOUNDS)
+        strip_finish_all<STRIP_CURVED>(job, sum, added, at, part, cache);
+    else if (job.projected.low == 0 && job.projected.high > 65504)
+        strip_finish_all<STRIP_POSITIVE>(job, sum, added, at, part, cache);
+    else
+        strip_finish_all<STRIP_BOUNDED>(job, sum, added, at, part, cache);
 }
 #endif
 
