@@ -77,11 +77,11 @@ int strip_run(const strata_run *r)
     job.weights = (const uint8_t *)s->packed;
     job.bias =
         (const float *)(job.weights + strip_matrices(job) * (int64_t)BOTTLENECK_PIECE);
+    job.addend = r->n_in > 1 ? (const __half *)r->in[1].data : NULL;
     job.y = (__half *)r->out[0].data;
     if (blocks == 0)
         return STRATA_OK;
-    return strip_map(&job, x->data, r->n_in > 1 ? r->in[1].data : NULL, x->dims[0],
-                     (int32_t)x->dims[1])
+    return strip_map(&job, x->data, x->dims[0], (int32_t)x->dims[1])
                ? launch_job(r, config, (const void *)strip_kernel, &job)
                : no_map(r);
 }

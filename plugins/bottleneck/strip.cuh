@@ -210,53 +210,72 @@ static __device__ inline void strip_take(uint32_t (&x)[4][4], const strip_memory
     }
 }
 
-/* Parts of 64 results. What is added to one was asked for with the part before it. */
+/* A part of 64 results, and `added`, of it, is asked for of the part after the next. */
+struct strip_part {
+    const strip_job &job;
+    const strip_memory &memory;
+    const strip_cache &cache;
+    int64_t at[STRIP_EACH], next[STRIP_EACH]; /* of this step, of the next one */
+    uint32_t x[4][4];
+
+    __device__ inline void fetch(uint4 (&added)[2][STRIP_EACH], int32_t part,
+                                 int32_t parts) const
+    {
+        if (part < parts)
+            strip_fetch(added, job, at, part, part * 64, cache);
+        else
+            strip_fetch(added, job, next, part - parts, (part - parts) * 64, cache);
+    }
+    __device__ inline void run(uint4 (&added)[2][STRIP_EACH], int32_t part) const
+    {
+        const uint64_t weights =
+            bottleneck_rows(memory.weights(job.panels + BOTTLENECK_WINDOWS + part), 1024);
+        const int64_t to[STRIP_EACH] = {at[0] + part * 64, at[1] + part * 64};
+        float sum[8][4];
+        strip_begin_part(sum, memory.biases + 128 + part * 64);
+        multiply_begin();
+#pragma unroll
+        for (int d = 0; d < 4; d++)
+            strip_product(sum, x[d], weights + d * 2);
+        multiply_commit();
+        multiply_wait<0>();
+        hold(sum);
+        strip_finish(job, sum, added, to, part, cache);
+    }
+};
+
+/* Two parts at a time, each with what is added in registers of its own. */
 static __device__ inline void strip_project(const strip_job &job,
                                             const strip_memory &memory)
 {
     const strip_cache cache(job.large);
+    const int32_t parts = (job.parts + 1) / 2 * 2;
     strip_step s(job);
+    strip_part p = {job, memory, cache};
     uint32_t parity = 0;
-    int64_t at[STRIP_EACH];
-    uint4 added[2][STRIP_EACH];
+    uint4 even[2][STRIP_EACH], odd[2][STRIP_EACH];
     wait_for_previous();
-    strip_find(job, s, at);
-    strip_fetch(added, job, at, 0, 0, cache);
+    strip_find(job, s, p.at);
+    p.fetch(even, 0, parts);
+    p.fetch(odd, 1, parts);
     barrier_wait(memory.barrier(STRIP_LOADED + 2), 0);
     for (; s.more(job); parity ^= 1) {
-        uint32_t x[4][4];
+        s.advance(job);
+        strip_find(job, s, p.next);
         barrier_wait(memory.barrier(STRIP_CONVOLVED_FULL), parity);
-        strip_take(x, memory);
+        strip_take(p.x, memory);
         warp_sync();
         if (threadIdx.x % 32 == 0)
             barrier_arrive(memory.barrier(STRIP_CONVOLVED_FREE));
-        for (int32_t part = 0; part < job.parts; part++) {
-            const uint64_t weights = bottleneck_rows(
-                memory.weights(job.panels + BOTTLENECK_WINDOWS + part), 1024);
-            int64_t next[STRIP_EACH] = {at[0] + 64, at[1] + 64};
-            float sum[8][4];
-            uint4 then[2][STRIP_EACH];
-            strip_begin_part(sum, memory.biases + 128 + part * 64);
-            multiply_begin();
-#pragma unroll
-            for (int d = 0; d < 4; d++)
-                strip_product(sum, x[d], weights + d * 2);
-            multiply_commit();
-            if (part + 1 == job.parts) {
-                s.advance(job);
-                strip_find(job, s, next);
-                strip_fetch(then, job, next, 0, 0, cache);
-            } else {
-                strip_fetch(then, job, at, part + 1, 64, cache);
-            }
-            multiply_wait<0>();
-            hold(sum);
-            strip_finish(job, sum, added, at, part, cache);
-#pragma unroll
-            for (int k = 0; k < 2 * STRIP_EACH; k++)
-                added[k / 2][k % 2] = then[k / 2][k % 2];
-            at[0] = next[0], at[1] = next[1];
+#pragma unroll 1
+        for (int32_t part = 0; part < parts; part += 2) {
+            p.run(even, part);
+            p.fetch(even, part + 2, parts);
+            if (part + 1 < job.parts)
+                p.run(odd, part + 1);
+            p.fetch(odd, part + 3, parts);
         }
+        p.at[0] = p.next[0], p.at[1] = p.next[1];
     }
 }
 
@@ -269,11 +288,11 @@ static __global__ void __launch_bounds__(STRIP_THREADS, 1)
     extern __shared__ uint8_t strip_shared[];
     const strip_memory memory(strip_shared, job);
     const int group = __shfl_sync(0xffffffffu, (int)threadIdx.x / 128, 0);
+    const int role = (group + job.turn) % STRIP_GROUPS;
     launch_next();
     if (threadIdx.x == STRIP_GROUPS * 128) {
         prefetch_map(&job.step);
         prefetch_map(&job.edge);
-        prefetch_map(&job.ahead);
         memory.open();
     } else if (threadIdx.x < 128) {
         for (int c = (int)threadIdx.x; c < 128 + job.parts * 64; c += 128)
@@ -287,9 +306,9 @@ static __global__ void __launch_bounds__(STRIP_THREADS, 1)
         return;
     }
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"((int)STRIP_GIVEN));
-    if (group == 0)
+    if (role == 0)
         strip_reduce(job, memory);
-    else if (group == 1)
+    else if (role == 1)
         strip_convolve(job, memory);
     else
         strip_project(job, memory);

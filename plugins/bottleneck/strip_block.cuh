@@ -122,17 +122,6 @@ static __device__ inline void copy_box_by(uint64_t policy, uint32_t to,
         : "memory");
 }
 
-/* A box into L2. */
-static __device__ inline void fetch_box_by(uint64_t policy, const CUtensorMap *map,
-                                           int32_t x, int32_t column, int32_t row,
-                                           int32_t image)
-{
-    asm volatile("cp.async.bulk.prefetch.tensor.4d.L2.global.L2::cache_hint "
-                 "[%0, {%1, %2, %3, %4}], %5;\n" ::"l"(map),
-                 "r"(x), "r"(column), "r"(row), "r"(image), "l"(policy)
-                 : "memory");
-}
-
 /* The columns that a unit's first windows reach before those of its first step. */
 static __device__ inline void strip_load_edge(const strip_job &job,
                                               const strip_memory &memory,
@@ -147,19 +136,16 @@ static __device__ inline void strip_load_edge(const strip_job &job,
     slot.advance(job.slots);
 }
 
-/* What is added is asked for long before it is needed; where it is the input, that stays
- * in L2 until then. */
+/* Where the input is added to the results, too, it stays in L2 until then. */
 static __device__ inline void strip_load(const strip_job &job, const strip_memory &memory)
 {
-    const uint64_t again = strip_again(job.large && job.addend);
+    const uint64_t again = strip_again(job.large && job.again);
     strip_slot slot;
     strip_load_weights(job, memory);
     wait_for_previous();
     for (strip_step s(job); s.more(job); s.advance(job)) {
         if (s.step == 0)
             strip_load_edge(job, memory, s, slot);
-        for (int32_t p = 0; p < job.parts && job.other; p++)
-            fetch_box_by(again, &job.ahead, p * 64, s.left, s.top, s.image);
         for (int32_t p = 0; p < job.panels; p++, slot.advance(job.slots)) {
             const uint32_t full = memory.barrier(STRIP_FULL + slot.at);
             barrier_wait(memory.barrier(STRIP_EMPTY + slot.at), slot.parity ^ 1);

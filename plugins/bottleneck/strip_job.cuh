@@ -44,7 +44,6 @@ enum {
 
 struct strip_job {
     CUtensorMap step, edge; /* boxes of 64 channels of x: of a step, of a unit's first */
-    CUtensorMap ahead;      /* the same of the addend: of a step's output */
     const uint8_t *weights; /* matrices: `panels`, nine, `parts` */
     const float *bias;      /* 64, 64, 64 a part */
     const __half *addend;   /* or NULL */
@@ -58,7 +57,8 @@ struct strip_job {
     int32_t panels, parts; /* 64 channels each of the input, of the results */
     int32_t slots;
     bool large; /* L2 has no room for these tensors */
-    bool other; /* the addend is not x, which is there already */
+    bool again; /* x is what is added, too */
+    int32_t turn;
 };
 
 static inline __host__ __device__ int32_t strip_matrices(const strip_job &job)

@@ -104,21 +104,16 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
 
 enum { STRIP_ROOM = 32 << 20 }; /* of L2, bytes: what is half of it at least */
 
-/* Of x and of what is added, NULL: nothing is; with its y before. */
-static inline bool strip_map(strip_job *j, const void *x, const void *addend,
-                             int64_t images, int32_t channels)
+static inline bool strip_map(strip_job *j, const void *x, int64_t images,
+                             int32_t channels)
 {
     const int64_t pixels = images * j->height * j->width;
-    const void *ahead = addend ? addend : j->y;
-    j->addend = (const __half *)addend;
-    j->other = addend && addend != x;
     j->large = pixels * ((channels + 7) / 8 * 8 + j->results) * 2 > STRIP_ROOM;
+    j->again = j->addend == x;
     return bottleneck_map(&j->step, x, images, j->height, j->width, channels, STRIP_REACH,
                           STRIP_WIDE) &&
            bottleneck_map(&j->edge, x, images, j->height, j->width, channels, STRIP_REACH,
-                          STRIP_EDGE) &&
-           bottleneck_map(&j->ahead, ahead, images, j->height, j->width, j->results,
-                          STRIP_HIGH, STRIP_WIDE);
+                          STRIP_EDGE);
 }
 
 static inline cudaLaunchConfig_t strip_config(cudaLaunchAttribute (&attributes)[1],
