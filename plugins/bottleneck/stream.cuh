@@ -125,6 +125,17 @@ static __device__ inline void stream_load_weights(const stream_block &b)
         }
 }
 
+/* A box into L2. */
+static __device__ inline void fetch_box(const CUtensorMap *map, int32_t x, int32_t column,
+                                        int32_t row, int32_t image)
+{
+    asm volatile(
+        "cp.async.bulk.prefetch.tensor.4d.L2.global [%0, {%1, %2, %3, %4}];\n" ::"l"(map),
+        "r"(x), "r"(column), "r"(row), "r"(image)
+        : "memory");
+}
+
+/* What the ring has no room for comes to L2 while the tile before is computed. */
 static __device__ inline void stream_load_input(stream_block &b)
 {
     strip_slot slot;
@@ -137,6 +148,8 @@ static __device__ inline void stream_load_input(stream_block &b)
             barrier_expect(full, b.job.box);
             copy_box(b.input(slot.at), &b.job.x, full, p * 64, b.left - 1, b.top - 1,
                      b.image);
+            for (int32_t q = STREAM_SLOTS; q < b.job.panels && p == STREAM_SLOTS - 1; q++)
+                fetch_box(&b.job.x, q * 64, b.left - 1, b.top - 1, b.image);
         }
     }
 }

@@ -226,40 +226,44 @@ struct strip_part {
         else
             strip_fetch(added, job, next, part - parts, (part - parts) * 64, cache);
     }
-    __device__ inline void run(uint4 (&added)[2][STRIP_EACH], int32_t part) const
+    /* Of a part that is not there, the last one's. */
+    __device__ inline void begin(float (&sum)[8][4], int32_t part) const
     {
+        const int32_t real = min(part, job.parts - 1);
         const uint64_t weights =
-            bottleneck_rows(memory.weights(job.panels + BOTTLENECK_WINDOWS + part), 1024);
-        const int64_t to[STRIP_EACH] = {at[0] + part * 64, at[1] + part * 64};
-        float sum[8][4];
-        strip_begin_part(sum, memory.biases + 128 + part * 64);
+            bottleneck_rows(memory.weights(job.panels + BOTTLENECK_WINDOWS + real), 1024);
+        strip_begin_part(sum, memory.biases + 128 + real * 64);
         multiply_begin();
 #pragma unroll
         for (int d = 0; d < 4; d++)
             strip_product(sum, x[d], weights + d * 2);
         multiply_commit();
-        multiply_wait<0>();
-        hold(sum);
+    }
+    __device__ inline void finish(const float (&sum)[8][4],
+                                  const uint4 (&added)[2][STRIP_EACH], int32_t part) const
+    {
+        const int64_t to[STRIP_EACH] = {at[0] + part * 64, at[1] + part * 64};
         strip_finish(job, sum, added, to, part, cache);
     }
 };
 
-/* Two parts at a time, each with what is added in registers of its own. */
+/* The products of a part while what becomes of the one before is stored. */
+template <int Parts>
 static __device__ inline void strip_project(const strip_job &job,
                                             const strip_memory &memory)
 {
     const strip_cache cache(job.large);
-    const int32_t parts = (job.parts + 1) / 2 * 2;
     strip_step s(job);
     strip_part p = {job, memory, cache};
     uint32_t parity = 0;
-    uint4 even[2][STRIP_EACH], odd[2][STRIP_EACH];
+    uint4 added[2][2][STRIP_EACH];
     wait_for_previous();
     strip_find(job, s, p.at);
-    p.fetch(even, 0, parts);
-    p.fetch(odd, 1, parts);
+    p.fetch(added[0], 0, Parts);
+    p.fetch(added[1], 1, Parts);
     barrier_wait(memory.barrier(STRIP_LOADED + 2), 0);
     for (; s.more(job); parity ^= 1) {
+        float sum[2][8][4];
         s.advance(job);
         strip_find(job, s, p.next);
         barrier_wait(memory.barrier(STRIP_CONVOLVED_FULL), parity);
@@ -267,13 +271,18 @@ static __device__ inline void strip_project(const strip_job &job,
         warp_sync();
         if (threadIdx.x % 32 == 0)
             barrier_arrive(memory.barrier(STRIP_CONVOLVED_FREE));
-#pragma unroll 1
-        for (int32_t part = 0; part < parts; part += 2) {
-            p.run(even, part);
-            p.fetch(even, part + 2, parts);
-            if (part + 1 < job.parts)
-                p.run(odd, part + 1);
-            p.fetch(odd, part + 3, parts);
+        p.begin(sum[0], 0);
+#pragma unroll
+        for (int part = 0; part < Parts; part++) {
+            if (part + 1 < Parts) {
+                p.begin(sum[(part + 1) % 2], part + 1);
+                multiply_wait<1>();
+            } else {
+                multiply_wait<0>();
+            }
+            hold(sum[part % 2]);
+            p.finish(sum[part % 2], added[part % 2], part);
+            p.fetch(added[part % 2], part + 2, Parts);
         }
         p.at[0] = p.next[0], p.at[1] = p.next[1];
     }
@@ -305,13 +314,15 @@ static __global__ void __launch_bounds__(STRIP_THREADS, 1)
             strip_load(job, memory);
         return;
     }
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"((int)STRIP_GIVEN));
-    if (role == 0)
+    if (role > 1) {
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"((int)STRIP_GIVEN));
+        job.parts > 2 ? strip_project<4>(job, memory) : strip_project<2>(job, memory);
+    } else if (role == 0) {
         strip_reduce(job, memory);
-    else if (role == 1)
+    } else {
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"((int)STRIP_CONVOLVES));
         strip_convolve(job, memory);
-    else
-        strip_project(job, memory);
+    }
 }
 #else
 static __global__ void strip_kernel(const __grid_constant__ strip_job)

@@ -30,7 +30,8 @@ enum {
     STRIP_EDGE = 2,   /* columns of them that are the step's before, or a unit's first */
     STRIP_GROUPS = 4, /* warpgroups: reduce, windows, and two that project */
     STRIP_THREADS = STRIP_GROUPS * 128 + 128,
-    STRIP_GIVEN = 112, /* registers of a thread that multiplies; of one that loads */
+    STRIP_GIVEN = 136, /* registers of a thread that projects, convolves, loads */
+    STRIP_CONVOLVES = 88,
     STRIP_KEPT = 24,
     STRIP_PARTS = 4, /* of 64 channels, of the input and of the results, at most */
     STRIP_SLOTS = 8, /* of the ring, at most */
