@@ -59,7 +59,6 @@ struct strip_job {
     int32_t slots;
     bool large; /* L2 has no room for these tensors */
     bool again; /* x is what is added, too */
-    int32_t turn;
 };
 
 static inline __host__ __device__ int32_t strip_matrices(const strip_job &job)
