@@ -5,14 +5,12 @@
  * the first results of a column are made once, and of a row nearly so: 16 rows of them
  * for 14.
  *
- *   reduce   a warpgroup: 64 results of 8 columns of 16 pixels, for windows that end two
- *            columns behind those before. The last two columns are kept for the next
- * step. windows  a warpgroup: 64 results of 8 columns of 14 pixels, nine elements of the
- *            windows, which are the same memory from another pixel on.
- *   project  two warpgroups: eight rows each. Here pixels are the factor whose rows
- * become the sums' rows; results are in an order by which a thread has eight neighbours
- * of them, so that it adds what lies in memory and stores what comes of it without a way
- * through shared memory.
+ *   reduce   a warpgroup: 64 results of 16 rows of 8 pixels; the last two columns are
+ *            kept for the next step's windows
+ *   windows  a warpgroup: 64 results of 14 rows of 8 pixels, nine elements of the
+ *            windows, which are the same memory from another pixel on
+ *   project  two warpgroups, eight rows each. Here pixels are the factor whose rows
+ * become the sums' rows, and results go from registers to memory.
  *
  * Stages work on neighbouring steps at the same time. One more thread asks for the
  * input, 64 channels of a step at a time, through a ring.
@@ -30,7 +28,7 @@ enum {
     STRIP_EDGE = 2,   /* columns of them that are the step's before, or a unit's first */
     STRIP_GROUPS = 4, /* warpgroups: reduce, windows, and two that project */
     STRIP_THREADS = STRIP_GROUPS * 128 + 128,
-    STRIP_GIVEN = 136, /* registers of a thread that projects, convolves, loads */
+    STRIP_GIVEN = 136, /* registers of a thread that projects; others have fewer */
     STRIP_CONVOLVES = 88,
     STRIP_KEPT = 24,
     STRIP_PARTS = 4, /* of 64 channels, of the input and of the results, at most */
