@@ -6,8 +6,8 @@
 #   HARNESS_SEED=N                   as printed, to see a failure again
 # Cases are spread over as many processes as a layer takes time; those of large cases come
 # first, and the longest layers. Prints runs and failures of all, layers of which an impl
-# failed, large cases that no impl ran, and what was cut by the limit or never began.
-# Exit status 1: any of these.
+# failed, large cases that no impl ran though none may refuse them, and what was cut by the
+# limit or never began. Exit status 1: any of these.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 jobs=${STRATA_LAYERS_JOBS:-16}
@@ -71,6 +71,7 @@ cut=$(count '^exit status (124|137)$')
 begun=$(count '^exit status ')
 cat "$logs"/*.log | awk '
     / failures$/ {runs += $4; failures += $8; if ($8) wrong[$2 " " $3] += $8}
+    /^# .* large case .*may be refused$/ {next}
     /^# .* large case / {case_runs[$2 " " $5] += $6; parts[$2 " " $5] += $8
                          of[$2 " " $5] = $10}
     END {

@@ -51,6 +51,13 @@ static __device__ inline uint4 load_four(uint32_t from)
     return v;
 }
 
+static __device__ inline void store_four(uint32_t to, const uint4 &v)
+{
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};\n" ::"r"(to), "r"(v.x),
+                 "r"(v.y), "r"(v.z), "r"(v.w)
+                 : "memory");
+}
+
 static __device__ inline void warp_sync(void)
 {
     __syncwarp();

@@ -139,8 +139,9 @@ static int check_large(const struct harness_target *target,
                 runs += r.runs;
                 parts++;
             }
-        fprintf(stderr, "# %-16s large case %-2zu %7d runs, %zu of %zu parts\n",
-                set->layer, i, runs, parts, taker.n_parts);
+        fprintf(stderr, "# %-16s large case %-2zu %7d runs, %zu of %zu parts%s\n",
+                set->layer, i, runs, parts, taker.n_parts,
+                set->large[i].may_refuse ? ", may be refused" : "");
         if (parts == taker.n_parts && !target->impl && !target->takes &&
             !set->large[i].may_refuse)
             cr_expect_gt(runs, 0, "%s {%s}: no impl ran", set->layer,

@@ -102,6 +102,17 @@ static const struct layer_case large[] = {
     {"Bottleneck", WINDOW RELU BLOCK(61, 67, 125), .in = {S4(33, 125, 15, 14)}},
     {"Bottleneck", WINDOW RELU BLOCK(8, 7, 17) "projected_activation = relu",
      .in = {S4(130, 8, 15, 16), S4(130, 17, 15, 16)}, .n_in = 2},
+    {"Bottleneck", WINDOW RELU BLOCK(60, 60, 250) "projected_activation = relu",
+     .in = {S4(9, 250, 13, 29), S4(9, 250, 13, 29)}, .n_in = 2},
+    {"Bottleneck", WINDOW RELU BLOCK(64, 64, 256) "projected_activation = relu",
+     .in = {S4(3, 256, 43, 60), S4(3, 256, 43, 60)}, .n_in = 2},
+    {"Bottleneck", WINDOW RELU BLOCK(8, 16, 24) "projected_activation = relu",
+     .in = {S4(50, 24, 31, 21), S4(50, 24, 31, 21)}, .n_in = 2},
+    {"Bottleneck",
+     WINDOW BLOCK(24, 8, 70) "reduced_activation = relu; convolved_activation = silu",
+     .in = {S4(1, 72, 3, 330)}},
+    {"Bottleneck", WINDOW RELU BLOCK(100, 120, 390) "projected_activation = relu",
+     .in = {S4(4, 420, 26, 29), S4(4, 390, 26, 29)}, .n_in = 2},
 };
 
 LAYER_CASES(Bottleneck, ORDINARY(cases), LARGE(large))

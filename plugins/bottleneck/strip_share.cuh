@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How a bottleneck of many pixels is shared by blocks: strips and their segments; and its
+ * weights as the matrices that each block keeps.
+ */
+#ifndef PLUGINS_BOTTLENECK_STRIP_SHARE_CUH
+#define PLUGINS_BOTTLENECK_STRIP_SHARE_CUH
+
+#include "plugins/bottleneck/share.cuh"
+#include "plugins/bottleneck/strip.cuh"
+
+enum { STRIP_MEMORY = 232448 }; /* of a block, at most */
+
+static inline int32_t strip_shared_bytes(const strip_job &j, int32_t slots)
+{
+    return 1024 + STRIP_WEIGHTS + strip_matrices(j) * BOTTLENECK_PIECE + STRIP_REDUCED +
+           STRIP_CONVOLVED + slots * STRIP_SLOT;
+}
+
+/* What is known without the batch. */
+static inline void strip_plan(strip_job *j, const bottleneck_sizes &s)
+{
+    j->height = s.height;
+    j->width = s.width;
+    j->results = (s.results + 7) / 8 * 8;
+    j->panels = (s.channels + 63) / 64;
+    j->parts = (s.results + 63) / 64;
+    j->strips = divisor_of((s.height + STRIP_HIGH - 1) / STRIP_HIGH);
+    j->steps = (s.width + STRIP_WIDE - 1) / STRIP_WIDE;
+    j->slots = (STRIP_MEMORY - strip_shared_bytes(*j, 0)) / STRIP_SLOT;
+    if (j->slots > STRIP_SLOTS)
+        j->slots = STRIP_SLOTS;
+}
+
+/* Steps of a unit, so that the block with most of them has few: a unit's first step costs
+ * half a one more, for its edge and for what waits for it. */
+static inline int32_t strip_choose_each(const strip_job &j, int64_t images,
+                                        int32_t blocks)
+{
+    int32_t best = j.steps;
+    int64_t least = INT64_MAX;
+    for (int32_t each = j.steps; each > 0; each--) {
+        const int64_t segments = (j.steps + each - 1) / each;
+        const int64_t units = images * j.strips.d * segments;
+        const int64_t time = (units + blocks - 1) / blocks * (2 * each + 1);
+        if (time < least) {
+            least = time;
+            best = each;
+        }
+    }
+    return best;
+}
+
+/* Blocks of a launch. */
+static inline int32_t strip_blocks(strip_job *j, int64_t images, int32_t blocks)
+{
+    j->each = strip_choose_each(*j, images, blocks);
+    j->of_image = divisor_of((int64_t)j->strips.d * ((j->steps + j->each - 1) / j->each));
+    j->units = (int32_t)(images * j->of_image.d);
+    return j->units < blocks ? j->units : blocks;
+}
+
+/* ---- weights ---------------------------------------------------------------------- */
+
+/* Result m of 64 and depth k of a matrix. */
+static __device__ inline float strip_weight(const bottleneck_weights &w, int panels,
+                                            int matrix, int m, int k)
+{
+    if (matrix < panels)
+        return bottleneck_of(w.reduce, m, w.reduced, matrix * 64 + k, w.channels);
+    matrix -= panels;
+    if (matrix < BOTTLENECK_WINDOWS)
+        return m < w.convolved && k < w.reduced
+                   ? w.windows[((int64_t)m * w.reduced + k) * BOTTLENECK_WINDOWS + matrix]
+                   : 0;
+    return bottleneck_of(w.project, (matrix - BOTTLENECK_WINDOWS) * 64 + strip_result(m),
+                         w.results, k, w.convolved);
+}
+
+static inline int64_t strip_packed(const strip_job &j)
+{
+    return strip_matrices(j) * (int64_t)BOTTLENECK_PIECE +
+           (128 + j.parts * 64) * (int64_t)sizeof(float);
+}
+
+/* A block a matrix; the first has the biases, too, which lie behind the matrices. */
+static __global__ void __launch_bounds__(CUDA_BLOCK)
+    strip_pack_kernel(const __grid_constant__ bottleneck_weights w, int panels, int parts,
+                      uint8_t *matrices)
+{
+    const int matrix = (int)blockIdx.x;
+    __half *to = (__half *)(matrices + (int64_t)matrix * BOTTLENECK_PIECE);
+    float *bias = (float *)(matrices + (int64_t)gridDim.x * BOTTLENECK_PIECE);
+    for (int e = (int)threadIdx.x; e < 64 * 64; e += CUDA_BLOCK) {
+        const int m = e / 64, k = e % 64;
+        from_float(to + m * 64 + ((k / 8) ^ (m & 7)) * 8 + k % 8,
+                   strip_weight(w, panels, matrix, m, k));
+    }
+    for (int c = (int)threadIdx.x; c < 128 + parts * 64 && matrix == 0; c += CUDA_BLOCK)
+        bias[c] = bottleneck_bias(w, 1, c);
+}
+
+/* ---- launches --------------------------------------------------------------------- */
+
+enum { STRIP_ROOM = 32 << 20 }; /* of L2, bytes: what is half of it at least */
+
+static inline bool strip_map(strip_job *j, const void *x, int64_t images,
+                             int32_t channels)
+{
+    const int64_t pixels = images * j->height * j->width;
+    j->large = pixels * ((channels + 7) / 8 * 8 + j->results) * 2 > STRIP_ROOM;
+    j->again = j->addend == x;
+    return bottleneck_map(&j->step, x, images, j->height, j->width, channels, STRIP_REACH,
+                          STRIP_WIDE) &&
+           bottleneck_map(&j->edge, x, images, j->height, j->width, channels, STRIP_REACH,
+                          STRIP_EDGE);
+}
+
+static inline cudaLaunchConfig_t strip_config(cudaLaunchAttribute (&attributes)[1],
+                                              const strip_job &j, int32_t blocks)
+{
+    cudaLaunchConfig_t config = {};
+    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[0].val.programmaticStreamSerializationAllowed = 1;
+    config.gridDim = dim3((unsigned)blocks);
+    config.blockDim = dim3(STRIP_THREADS);
+    config.dynamicSmemBytes = (size_t)strip_shared_bytes(j, j.slots);
+    config.attrs = attributes;
+    config.numAttrs = 1;
+    return config;
+}
+
+#endif /* PLUGINS_BOTTLENECK_STRIP_SHARE_CUH */
