@@ -47,6 +47,7 @@ EXTRA_DIST += $(CUDA_SOURCES) \
 	kernels/element.cuh \
 	kernels/activate.cuh \
 	kernels/layer.cuh \
+	kernels/beside.cuh \
 	kernels/overlap.cuh \
 	kernels/shared.cuh \
 	kernels/reformat/bytes.cuh \

@@ -40,9 +40,10 @@ MAY_SEE = {
                           "core/tensor.h"},
     ("kernels", "formats"): {"formats/reformat/kernels.h", "formats/reformat/check.h",
                              "formats/reformat/shape.h"},
-    ("plugins", "kernels"): {"kernels/activate.cuh", "kernels/element.cuh",
-                             "kernels/layer.cuh", "kernels/overlap.cuh",
-                             "kernels/shared.cuh", "kernels/walk.cuh"},
+    ("plugins", "kernels"): {"kernels/activate.cuh", "kernels/beside.cuh",
+                             "kernels/element.cuh", "kernels/layer.cuh",
+                             "kernels/overlap.cuh", "kernels/shared.cuh",
+                             "kernels/walk.cuh"},
 }
 PLUGIN_HEADERS = {"strata/plugin.h", "strata/layers.h", "strata/half.h", "strata/narrow.h",
                   "strata/cuda.h"}

@@ -7,6 +7,7 @@
  * depend on timing. New rows of a cache are read where they come from and written behind
  * the taken ones by the same launch.
  */
+#include "kernels/beside.cuh"
 #include "plugins/attention/decode.cuh"
 
 enum {
@@ -293,7 +294,9 @@ static cudaError_t decode_launch(const decode_job &job, int splits, cudaStream_t
     const struct attention_plan &p = job.a.plan;
     const size_t bytes = WARPS * sizeof(decode_part<Dim>);
     const void *kernel = (const void *)decode_kernel<T, Dim, Odd>;
-    const cudaError_t e = shared_allow(kernel, bytes);
+    cudaError_t e = shared_allow(kernel, bytes);
+    if (e == cudaSuccess && p.batch * p.length == 1) /* as products of one row do */
+        e = shared_beside(kernel);
     if (e != cudaSuccess)
         return e;
     cudaLaunchAttribute overlap = {};

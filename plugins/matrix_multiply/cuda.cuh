@@ -87,6 +87,7 @@ store_sum(const matrix_job &j, const matrix_offsets &o, int64_t m, int64_t n, fl
 struct gemv_state {
     const void *weight; /* packed, or NULL: input 1 */
     int32_t multiprocessors, overlaps;
+    int32_t shared; /* bytes of shared memory that a multiprocessor has */
 };
 int gemv_accept(const strata_node *n);
 int gemv_mma_accept(const strata_node *n);

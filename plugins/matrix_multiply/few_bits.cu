@@ -389,8 +389,8 @@ static int launch(const strata_run *r, bool mma)
                                   : choose<__nv_bfloat16>(s, mma, rows);
     const dim3 grid((unsigned)(few_walkers(room, panels) * g.groups),
                     (unsigned)g.j.p.batches, (unsigned)g.split);
-    return few_rows_launch_with(r, &g, grid, few_shared_bytes(g), s->overlaps,
-                                (const void *)kernel, "few_bits");
+    return few_rows_launch(r, {(const void *)kernel, &g, grid, THREADS,
+                               few_shared_bytes(g), s->overlaps, rows == 1, "few_bits"});
 }
 
 int few_bits_cuda_run(const strata_run *r)

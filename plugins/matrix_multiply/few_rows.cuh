@@ -8,7 +8,7 @@
 
 #include <cooperative_groups.h>
 
-#include "kernels/shared.cuh"
+#include "kernels/beside.cuh"
 #include "plugins/matrix_multiply/cuda.cuh"
 
 #define MOST_ROWS 16
@@ -98,16 +98,21 @@ static inline bool is_aligned(const matrix_product &p, const matrix &x, int64_t 
     return aligned;
 }
 
-static inline int few_rows_device(const strata_node *n, int32_t *multiprocessors)
+static inline int few_rows_ask(const strata_node *n, cudaDeviceAttr what, int32_t *answer)
 {
-    int device = 0, count = 0;
+    int device = 0, value = 0;
     cudaError_t e = cudaGetDevice(&device);
     if (e == cudaSuccess)
-        e = cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
-    *multiprocessors = count;
+        e = cudaDeviceGetAttribute(&value, what, device);
+    *answer = value;
     return e == cudaSuccess ? STRATA_OK
                             : STRATA_FAIL(n, STRATA_EDEVICE, "asking for the device: %s",
                                           cudaGetErrorString(e));
+}
+
+static inline int few_rows_device(const strata_node *n, int32_t *multiprocessors)
+{
+    return few_rows_ask(n, cudaDevAttrMultiProcessorCount, multiprocessors);
 }
 
 /* Blocks of a cluster: enough that two a multiprocessor read, each at least `least` of
@@ -122,10 +127,18 @@ static inline int few_rows_split(int32_t multiprocessors, int32_t clusters,
     return split;
 }
 
-/* job: a copy of it is the kernel's parameter; grid.z is a cluster; shared: bytes. */
-static inline int few_rows_launch_with(const strata_run *r, const void *job, dim3 grid,
-                                       int32_t shared, int32_t overlaps,
-                                       const void *kernel, const char *name)
+/* How a kernel of few rows is launched: job: a copy of it is its parameter; grid.z is a
+ * cluster; shared: bytes. */
+struct few_rows_kernel {
+    const void *kernel, *job;
+    dim3 grid;
+    unsigned threads;
+    int32_t shared, overlaps;
+    bool one; /* row: all kernels of one row leave room beside them */
+    const char *name;
+};
+
+static inline cudaError_t few_rows_start(const few_rows_kernel &k, cudaStream_t stream)
 {
     cudaLaunchAttribute attributes[2] = {};
     cudaLaunchConfig_t config = {};
@@ -133,27 +146,27 @@ static inline int few_rows_launch_with(const strata_run *r, const void *job, dim
     attributes[0].val.programmaticStreamSerializationAllowed = 1;
     attributes[1].id = cudaLaunchAttributeClusterDimension;
     attributes[1].val.clusterDim.x = attributes[1].val.clusterDim.y = 1;
-    attributes[1].val.clusterDim.z = grid.z;
-    config.gridDim = grid;
-    config.blockDim = dim3(THREADS);
-    config.dynamicSmemBytes = (size_t)shared;
-    config.stream = layer_stream(r);
+    attributes[1].val.clusterDim.z = k.grid.z;
+    config.gridDim = k.grid;
+    config.blockDim = dim3(k.threads);
+    config.dynamicSmemBytes = (size_t)k.shared;
+    config.stream = stream;
     config.attrs = attributes;
-    config.numAttrs = overlaps ? 2 : 0;
-    void *arguments[] = {(void *)job};
-    cudaError_t e = shared > 0 ? shared_allow(kernel, (size_t)shared) : cudaSuccess;
-    if (e == cudaSuccess)
-        e = cudaLaunchKernelExC(&config, kernel, arguments);
+    config.numAttrs = k.overlaps ? 2 : 0;
+    void *arguments[] = {(void *)k.job};
+    cudaError_t e = k.shared > 0 ? shared_allow(k.kernel, (size_t)k.shared) : cudaSuccess;
+    if (e == cudaSuccess && k.one)
+        e = shared_beside(k.kernel);
+    return e == cudaSuccess ? cudaLaunchKernelExC(&config, k.kernel, arguments) : e;
+}
+
+static inline int few_rows_launch(const strata_run *r, const few_rows_kernel &k)
+{
+    const cudaError_t e = few_rows_start(k, layer_stream(r));
     return e == cudaSuccess
                ? STRATA_OK
                : STRATA_FAIL(r, STRATA_EDEVICE, "kernel matrix_multiply %s: %s (%s)",
-                             name, cudaGetErrorString(e), cudaGetErrorName(e));
-}
-
-static inline int few_rows_launch(const strata_run *r, const void *job, dim3 grid,
-                                  int32_t overlaps, const void *kernel, const char *name)
-{
-    return few_rows_launch_with(r, job, grid, 0, overlaps, kernel, name);
+                             k.name, cudaGetErrorString(e), cudaGetErrorName(e));
 }
 
 #endif /* PLUGINS_MATRIX_MULTIPLY_FEW_ROWS_CUH */

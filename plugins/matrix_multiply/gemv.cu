@@ -9,7 +9,7 @@
  * The first of B is asked for before the kernel waits for the one before it, where B is
  * constant.
  */
-#include "plugins/matrix_multiply/gemv.cuh"
+#include "plugins/matrix_multiply/gemv_ring.cuh"
 
 #define MMA_COLUMNS 16 /* of Y a block */
 #define MMA_DEPTH 64   /* of k a warp at a time */
@@ -131,8 +131,11 @@ static int launch_gemv(const strata_run *r)
     const gemv_state *s = (const gemv_state *)r->state;
     gemv_job g = {};
     g.j = matrix_job_of(r, s->weight);
-    return gemv_launch<gemv_shape<T, Columns, Rows>>(r, g, s->multiprocessors,
-                                                     s->overlaps, "gemv");
+    if constexpr (Rows == 1)
+        return ring_launch<gemv_shape<T, Columns, 1>>(r, g, *s, "gemv");
+    else
+        return gemv_launch<gemv_shape<T, Columns, Rows>>(r, g, s->multiprocessors,
+                                                         s->overlaps, "gemv");
 }
 
 template <typename T>
@@ -170,8 +173,8 @@ static int launch_mma(const strata_run *r)
     g.split = few_rows_split(s->multiprocessors, s->overlaps, blocks * g.j.p.batches,
                              g.j.p.k, 2 * WARPS * MMA_DEPTH);
     const dim3 grid((unsigned)blocks, (unsigned)g.j.p.batches, (unsigned)g.split);
-    return few_rows_launch(r, &g, grid, s->overlaps,
-                           (const void *)gemv_mma_kernel<T, Tiles>, "gemv_mma");
+    return few_rows_launch(r, {(const void *)gemv_mma_kernel<T, Tiles>, &g, grid, THREADS,
+                               0, s->overlaps, g.j.p.m == 1, "gemv_mma"});
 }
 
 int gemv_mma_run(const strata_run *r)

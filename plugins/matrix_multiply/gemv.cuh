@@ -96,7 +96,7 @@ static __device__ inline double frequency_of(const gemv_walk<S> &walk, const gem
     return t.frequencies[t.interleaved ? d / 2 : d];
 }
 
-/* The position of the thread's row. */
+/* The position of the thread's row, as it is now: past this multiprocessor's cache. */
 template <class S>
 static __device__ inline double position_of(const gemv_walk<S> &walk, const gemv_turn &t)
 {
@@ -106,8 +106,8 @@ static __device__ inline double position_of(const gemv_walk<S> &walk, const gemv
     const int32_t at = t.each ? m : row;
     int64_t first = 0;
     if (t.positions)
-        first = t.wide ? ((const int64_t *)t.positions)[at]
-                       : ((const int32_t *)t.positions)[at];
+        first = t.wide ? ((const volatile int64_t *)t.positions)[at]
+                       : ((const volatile int32_t *)t.positions)[at];
     return (double)(first + (t.positions && t.each ? 0 : token));
 }
 
@@ -388,8 +388,10 @@ static __global__ void __launch_bounds__(THREADS, S::Blocks)
                 read_a<S>(x, a, walk.at(), g, scale, square);
             }
             add_products<S>(sum, w[s], x);
-            ahead.read(w[s]);
-            ahead.next();
+            if (ahead.tile < ahead.tiles) { /* else its addresses take time for nothing */
+                ahead.read(w[s]);
+                ahead.next();
+            }
             if (!walk.next())
                 continue;
             end_tile<S>(sums, slot, sum);
@@ -437,12 +439,14 @@ static inline int gemv_takes(const strata_node *n)
 static inline int gemv_prepare(const strata_node *n, int constant, gemv_state *s)
 {
     void *packed = NULL;
-    const int status = constant ? matrix_weight_pack(n, 0, &packed) : (int)STRATA_OK;
+    int status = constant ? matrix_weight_pack(n, 0, &packed) : (int)STRATA_OK;
     s->weight = packed;
     s->overlaps = n->sm >= 90;
-    if (status != STRATA_OK)
-        return status;
-    return few_rows_device(n, &s->multiprocessors);
+    if (status == STRATA_OK)
+        status = few_rows_device(n, &s->multiprocessors);
+    if (status == STRATA_OK)
+        status = few_rows_ask(n, cudaDevAttrMaxSharedMemoryPerMultiprocessor, &s->shared);
+    return status;
 }
 
 /* Blocks of one wave that have as many tiles each, as far as possible. */
@@ -477,7 +481,8 @@ static int gemv_launch(const strata_run *r, gemv_job g, int32_t multiprocessors,
     const int64_t blocks = gemv_walkers(S::Blocks * multiprocessors, tiles, others);
     const dim3 grid((unsigned)(blocks * g.groups), (unsigned)p.batches,
                     (unsigned)g.split);
-    return few_rows_launch(r, &g, grid, overlaps, (const void *)gemv_kernel<S>, name);
+    return few_rows_launch(r, {(const void *)gemv_kernel<S>, &g, grid, THREADS, 0,
+                               overlaps, p.m == 1, name});
 }
 
 #endif /* PLUGINS_MATRIX_MULTIPLY_GEMV_CUH */

@@ -58,6 +58,33 @@ struct gemv_shape {
     };
 };
 
+/* Rows of B between halves of a tile. */
+template <class S>
+static __host__ __device__ inline int32_t gemv_apart(const gemv_job &g)
+{
+    const bool halves = S::Turned && !g.more.turn.interleaved;
+    return S::Gated ? (int32_t)g.j.p.n : halves ? g.more.turn.dim / 2 : (int32_t)S::Half;
+}
+
+/* Tiles of a head whose pairs are half of it apart, else 0. */
+template <class S>
+static __host__ __device__ inline int32_t gemv_heads(const gemv_job &g)
+{
+    return S::Turned && !g.more.turn.interleaved ? g.more.turn.dim / (int32_t)S::Columns
+                                                 : 0;
+}
+
+/* The column of the product that a tile's c-th is. */
+template <class S>
+static __device__ inline int32_t gemv_column(int32_t tile, int c, int32_t apart,
+                                             int32_t heads)
+{
+    const int32_t first =
+        S::Turned && heads ? tile / heads * (2 * apart) + tile % heads * (int32_t)S::Half
+                           : tile * (int32_t)S::Width;
+    return first + c % S::Half + c / S::Half * apart;
+}
+
 /* Steps through the tiles of which a block has every by-th; and what it is of A's rows.
  * All threads of a block are at the same step. */
 template <class S>
@@ -77,19 +104,13 @@ struct gemv_walk {
         k = begin = (int32_t)blockIdx.z * THREADS * S::N;
         step = g.split * THREADS * S::N;
         row = (int32_t)(blockIdx.x % g.groups) * S::Rows;
-        const gemv_turn &t = g.more.turn;
-        const bool halves = S::Turned && !t.interleaved;
-        apart = S::Gated ? (int32_t)j.p.n : halves ? t.dim / 2 : S::Half;
-        heads = halves ? t.dim / S::Columns : 0;
+        apart = gemv_apart<S>(g);
+        heads = gemv_heads<S>(g);
     }
 
-    /* The column of the product that a tile's c-th is. */
     __device__ inline int32_t column(int32_t tile, int c) const
     {
-        const int32_t first = S::Turned && heads
-                                  ? tile / heads * (2 * apart) + tile % heads * S::Half
-                                  : tile * S::Width;
-        return first + c % S::Half + c / S::Half * apart;
+        return gemv_column<S>(tile, c, apart, heads);
     }
 
     /* Element of the depth at which the thread's bytes begin. */

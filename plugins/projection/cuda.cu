@@ -3,7 +3,7 @@
  * Projection on CUDA, of few rows: MatrixMultiply's kernels, whose blocks find the
  * squares of A's rows on the way, and have columns of either half where they gate.
  */
-#include "plugins/matrix_multiply/gemv.cuh"
+#include "plugins/matrix_multiply/gemv_ring.cuh"
 
 struct projection_state {
     gemv_state product;
@@ -64,8 +64,11 @@ template <class S>
 static int launch(const strata_run *r, const gemv_job &g)
 {
     const projection_state *s = (const projection_state *)r->state;
-    return gemv_launch<S>(r, g, s->product.multiprocessors, s->product.overlaps,
-                          "projection");
+    if constexpr (S::Rows == 1)
+        return ring_launch<S>(r, g, s->product, "projection");
+    else
+        return gemv_launch<S>(r, g, s->product.multiprocessors, s->product.overlaps,
+                              "projection");
 }
 
 template <typename T, bool Normal, gemv_end End>

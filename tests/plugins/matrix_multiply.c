@@ -169,6 +169,12 @@ static const struct layer_case large[] = {
     {MM, "units = 1032", .in = {S2(4200, 72)}},
     {MM, "units = 520; transpose_b = true; beta = 0.5", 0, 3,
      .in = {S2(9000, 136), {0}, S2(9000, 520)}, .absent = 2},
+    /* one row through a ring: ends of lines, of steps, of the depth that has them */
+    {MM, "units = 1063; transpose_b = true", .in = {S2(1, 2056)}, .absent = 2},
+    {MM, "units = 1303; alpha = 2", .in = {S2(1, 520)}},
+    {MM, "units = 1100; beta = 0.5", 0, 3, .in = {S2(1, 4104), {0}, S2(1, 1100)}},
+    {MM, "units = 601; transpose_b = true", .in = {S2(1, 14328)}},
+    {MM, "units = 535; transpose_b = true", .in = {S2(1, 14344)}, .absent = 2},
 };
 
 LAYER_CASES(MatrixMultiply, ORDINARY(cases), LARGE(large))

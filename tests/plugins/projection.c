@@ -58,6 +58,10 @@ static const struct layer_case large[] = {
      .n_in = 2, .in = {S3(1, 1, 2048), S1(1)}, .absent = 2, POSITIONS(0, 3000)},
     {"Projection", "units = 40960; heads = 40; normalized = yes; interleaved = yes",
      .n_in = 2, .in = {S3(1, 1, 264), S1(1)}, .absent = 2, POSITIONS(0, 3000)},
+    {"Projection", "units = 534; normalized = yes; gated = yes", .in = {S3(1, 1, 2056)}},
+    {"Projection", "units = 1075; normalized = yes; transpose_b = yes",
+     .in = {S2(1, 6152)}, NO_SCALE},
+    {"Projection", "units = 540; gated = yes; kind = gelu", .in = {S2(1, 8184)}, PLAIN},
     {"Projection", "units = 520; gated = yes", .in = {S2(2, 8200)}, PLAIN},
     {"Projection", "units = 34; normalized = yes; gated = yes", .in = {S2(5, 16392)}},
 };
