@@ -276,25 +276,23 @@ static __device__ inline void stream_convolve(stream_group &g)
 
 /* ---- project ---------------------------------------------------------------------- */
 
-/* Of a tile. */
-static __device__ inline void stream_find(const stream_block &b, strip_places &places)
+/* Where a thread's results of a tile begin, of each pixel, or far less than 0. */
+static __device__ inline void stream_find(const stream_block &b,
+                                          int64_t (&at)[STRIP_EACH])
 {
-    const uint32_t lane = threadIdx.x % 32;
-    const uint32_t first = strip_late(threadIdx.x / 32 * 16 + lane / 8 * STRIP_PAIR);
+    const uint32_t first = strip_late(threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4);
 #pragma unroll
-    for (uint32_t k = 0; k < STRIP_EACH; k++)
-#pragma unroll
-        for (uint32_t j = 0; j < STRIP_PAIR; j++) {
-            const uint32_t pixel = first + k * 8 + j, row = divide_by(pixel, b.job.pitch);
-            const int32_t column = (int32_t)(pixel - row * b.job.pitch.d);
-            const int32_t h = b.top + (int32_t)row, w = b.left + column;
-            places.at[k][j] =
-                b.live && (int32_t)row < b.job.tile_h && column < b.job.tile_w &&
+    for (uint32_t k = 0; k < STRIP_EACH; k++) {
+        const uint32_t pixel = first + k * 8, row = divide_by(pixel, b.job.pitch);
+        const int32_t column = (int32_t)(pixel - row * b.job.pitch.d);
+        const int32_t h = b.top + (int32_t)row, w = b.left + column;
+        at[k] = b.live && (int32_t)row < b.job.tile_h && column < b.job.tile_w &&
                         h < b.job.height && w < b.job.width
-                    ? ((b.image * b.job.height + h) * b.job.width + w) * b.job.results +
-                          (int32_t)lane % 8 * 8
-                    : INT32_MIN / 2;
-        }
+                    ? (((int64_t)b.image * b.job.height + h) * b.job.width + w) *
+                              b.job.results +
+                          threadIdx.x % 4 * 8
+                    : INT64_MIN / 2;
+    }
 }
 
 /* What was convolved of a warp's sixteen pixels, 128 channels. */
@@ -317,9 +315,9 @@ static __device__ inline void stream_project(stream_group &g, int32_t pair)
 {
     const stream_block &b = g.b;
     const strip_cache cache(b.job.large);
-    strip_places places;
+    int64_t at[STRIP_EACH];
     uint32_t x[8][4];
-    stream_find(b, places);
+    stream_find(b, at);
     stream_block next = b;
     next.go_to(pair + (int32_t)gridDim.x);
     stream_mask(next); /* nobody looks at this tile's any more */
@@ -327,8 +325,8 @@ static __device__ inline void stream_project(stream_group &g, int32_t pair)
     for (int32_t part = 0; part < b.job.parts; part++) {
         const uint64_t from = bottleneck_rows(b.weights(g.weights.at), 1024);
         float sum[8][4];
-        strip_lines added;
-        strip_fetch(added, b.job, places, part, cache);
+        uint4 added[2][STRIP_EACH];
+        strip_fetch(added, b.job, at, part, 0, cache);
         g.await_weights();
         strip_begin_part(sum, b.biases() + 256 + part * 64);
         multiply_begin();
@@ -341,7 +339,8 @@ static __device__ inline void stream_project(stream_group &g, int32_t pair)
         hold(sum);
         if (threadIdx.x % 32 == 0)
             g.release_weights(1);
-        strip_finish(b.job, sum, added, places, part, cache);
+        strip_finish(b.job, sum, added, at, part, cache);
+        at[0] += 64, at[1] += 64;
     }
 }
 

@@ -180,24 +180,21 @@ static __device__ inline void strip_convolve(const strip_job &job,
 
 /* ---- project ---------------------------------------------------------------------- */
 
-/* Of a step. */
+/* Where a thread's results of a step begin, of each pixel, or far less than 0. */
 static __device__ inline void strip_find(const strip_job &job, const strip_step &s,
-                                         strip_places &places)
+                                         int64_t (&at)[STRIP_EACH])
 {
     const int32_t warp = (int32_t)threadIdx.x / 32 % 8; /* of both warpgroups */
-    const int32_t lane = (int32_t)threadIdx.x % 32;
+    const int32_t lane = (int32_t)threadIdx.x % 32, w = s.left + lane / 4;
 #pragma unroll
-    for (int k = 0; k < STRIP_EACH; k++)
-#pragma unroll
-        for (int j = 0; j < STRIP_PAIR; j++) {
-            const int32_t row = warp * STRIP_EACH + k, h = s.top + row;
-            const int32_t w = s.left + lane / 8 * STRIP_PAIR + j;
-            places.at[k][j] =
-                s.more(job) && row < STRIP_HIGH && h < job.height && w < job.width
-                    ? ((s.image * job.height + h) * job.width + w) * job.results +
-                          lane % 8 * 8
-                    : INT32_MIN / 2;
-        }
+    for (int k = 0; k < STRIP_EACH; k++) {
+        const int32_t row = warp * STRIP_EACH + k, h = s.top + row;
+        at[k] =
+            s.more(job) && row < STRIP_HIGH && h < job.height && w < job.width
+                ? (((int64_t)s.image * job.height + h) * job.width + w) * job.results +
+                      lane % 4 * 8
+                : INT64_MIN / 2;
+    }
 }
 
 /* What was convolved of a warp's sixteen pixels. */
@@ -218,15 +215,16 @@ struct strip_part {
     const strip_job &job;
     const strip_memory &memory;
     const strip_cache &cache;
-    strip_places at, next; /* of this step, of the next one */
+    int64_t at[STRIP_EACH], next[STRIP_EACH]; /* of this step, of the next one */
     uint32_t x[4][4];
 
-    __device__ inline void fetch(strip_lines &added, int32_t part, int32_t parts) const
+    __device__ inline void fetch(uint4 (&added)[2][STRIP_EACH], int32_t part,
+                                 int32_t parts) const
     {
         if (part < parts)
-            strip_fetch(added, job, at, part, cache);
+            strip_fetch(added, job, at, part, part * 64, cache);
         else
-            strip_fetch(added, job, next, part - parts, cache);
+            strip_fetch(added, job, next, part - parts, (part - parts) * 64, cache);
     }
     /* Of a part that is not there, the last one's. */
     __device__ inline void begin(float (&sum)[8][4], int32_t part) const
@@ -241,10 +239,11 @@ struct strip_part {
             strip_product(sum, x[d], weights + d * 2);
         multiply_commit();
     }
-    __device__ inline void finish(const float (&sum)[8][4], strip_lines &added,
-                                  int32_t part) const
+    __device__ inline void finish(const float (&sum)[8][4],
+                                  const uint4 (&added)[2][STRIP_EACH], int32_t part) const
     {
-        strip_finish(job, sum, added, at, part, cache);
+        const int64_t to[STRIP_EACH] = {at[0] + part * 64, at[1] + part * 64};
+        strip_finish(job, sum, added, to, part, cache);
     }
 };
 
@@ -257,7 +256,7 @@ static __device__ inline void strip_project(const strip_job &job,
     strip_step s(job);
     strip_part p = {job, memory, cache};
     uint32_t parity = 0;
-    strip_lines added[2];
+    uint4 added[2][2][STRIP_EACH];
     wait_for_previous();
     strip_find(job, s, p.at);
     p.fetch(added[0], 0, Parts);
@@ -285,7 +284,7 @@ static __device__ inline void strip_project(const strip_job &job,
             p.finish(sum[part % 2], added[part % 2], part);
             p.fetch(added[part % 2], part + 2, Parts);
         }
-        p.at = p.next;
+        p.at[0] = p.next[0], p.at[1] = p.next[1];
     }
 }
 

@@ -9,8 +9,8 @@
  *            kept for the next step's windows
  *   windows  a warpgroup: 64 results of 14 rows of 8 pixels, nine elements of the
  *            windows, which are the same memory from another pixel on
- *   project  two warpgroups, eight rows each. Here pixels are the factor whose rows
- * become the sums' rows, and results go from registers to memory.
+ *   project  two warpgroups, eight rows each, with pixels as the factor whose rows
+ *            become the sums' rows; results go from registers to memory
  *
  * Stages work on neighbouring steps at the same time. One more thread asks for the
  * input, 64 channels of a step at a time, through a ring.

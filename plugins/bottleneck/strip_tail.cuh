@@ -130,42 +130,7 @@ static __device__ inline uint32_t strip_lane_channels(void)
 
 /* ---- results ---------------------------------------------------------------------- */
 
-/* A thread's sums of a part are of two pixels, eight below each other in a factor, and of
- * each two eights of channels, which are in different halves of the part. Memory is
- * accessed in whole lines of 128 bytes: eight lanes have the part of one pixel, then of
- * the next one. So a pair of pixels is exchanged between two lanes.
- */
-enum { STRIP_EACH = 2, STRIP_PAIR = 2 };
-
-/* Where a lane's eights of channels lie that it reads and writes, in elements, or far
- * less than 0. */
-struct strip_places {
-    int32_t at[STRIP_EACH][STRIP_PAIR];
-};
-
-/* What is read or written, of each pair. */
-struct strip_lines {
-    uint4 v[STRIP_EACH][STRIP_PAIR];
-};
-
-static __device__ inline uint4 strip_choose(bool first, const uint4 &a, const uint4 &b)
-{
-    return make_uint4(first ? a.x : b.x, first ? a.y : b.y, first ? a.z : b.z,
-                      first ? a.w : b.w);
-}
-
-/* Lines of two pixels to halves of one, or back. */
-static __device__ inline void strip_exchange(uint4 (&v)[STRIP_PAIR])
-{
-    const bool odd = threadIdx.x & 4;
-    uint4 other = strip_choose(odd, v[0], v[1]);
-    other.x = __shfl_xor_sync(0xffffffffu, other.x, 4);
-    other.y = __shfl_xor_sync(0xffffffffu, other.y, 4);
-    other.z = __shfl_xor_sync(0xffffffffu, other.z, 4);
-    other.w = __shfl_xor_sync(0xffffffffu, other.w, 4);
-    v[0] = strip_choose(odd, other, v[0]);
-    v[1] = strip_choose(odd, v[1], other);
-}
+enum { STRIP_EACH = 2 }; /* pixels of a thread, eight below each other in a factor */
 
 /* Of tensors for which L2 has no room, what is read again soon shall stay there, and what
  * is not shall go first. */
@@ -203,37 +168,40 @@ static __device__ inline uint4 strip_read(const __half *from, uint64_t policy)
     return v;
 }
 
-static __device__ inline void strip_write(__half *to, const uint4 &v, uint64_t policy)
+static __device__ inline void strip_write(__half *to, const uint32_t (&v)[4],
+                                          uint64_t policy)
 {
     asm volatile(
         "st.global.L2::cache_hint.v4.u32 [%0], {%1, %2, %3, %4}, %5;\n" ::"l"(to),
-        "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "l"(policy)
+        "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]), "l"(policy)
         : "memory");
 }
 
-/* Whether there are a lane's channels of a part. */
+/* Whether a thread has its eights of channels of a half of a part. */
 template <class Job>
-static __device__ inline bool strip_has(const Job &job, int32_t part)
+static __device__ inline bool strip_has(const Job &job, int32_t channel)
 {
-    return part * 64 + (int32_t)threadIdx.x % 8 * 8 < job.results;
+    return channel + (int32_t)threadIdx.x % 4 * 8 < job.results;
 }
 
-/* What is added to a part. */
+/* What is added to a part, of each half its pixels: `at`, where they lie, or less than
+ * 0; `on`: elements from there. */
 template <class Job>
-static __device__ inline void strip_fetch(strip_lines &to, const Job &job,
-                                          const strip_places &places, int32_t part,
-                                          const strip_cache &cache)
+static __device__ inline void strip_fetch(uint4 (&to)[2][STRIP_EACH], const Job &job,
+                                          const int64_t (&at)[STRIP_EACH], int32_t part,
+                                          int32_t on, const strip_cache &cache)
 {
-    const bool has = job.addend && strip_has(job, part);
 #pragma unroll
-    for (int k = 0; k < STRIP_EACH; k++)
+    for (int half = 0; half < 2; half++) {
+        const bool has = job.addend && strip_has(job, part * 64 + half * 32);
 #pragma unroll
-        for (int j = 0; j < STRIP_PAIR; j++) {
-            const int32_t at = places.at[k][j];
-            to.v[k][j] = make_uint4(0, 0, 0, 0);
-            if (has && at >= 0)
-                to.v[k][j] = strip_read(job.addend + at + part * 64, cache.once);
+        for (int k = 0; k < STRIP_EACH; k++) {
+            to[half][k] = make_uint4(0, 0, 0, 0);
+            if (has && at[k] >= 0)
+                to[half][k] =
+                    strip_read(job.addend + at[k] + (on + half * 32), cache.once);
         }
+    }
 }
 
 /* Two, of which the lesser is 0 and there is no greater. */
@@ -256,57 +224,46 @@ static __device__ inline uint32_t strip_result_of(float a, float b, const stage_
     return bottleneck_bounded(bottleneck_halves(a, b), f);
 }
 
-/* A half of a part, of one of a thread's pixels. */
-template <int Results>
-static __device__ inline uint4 strip_half(const float (&sum)[8][4], int half, int k,
-                                          const uint4 &added, const stage_tail &f)
-{
-    const uint32_t two[4] = {added.x, added.y, added.z, added.w};
-    uint32_t words[4];
-#pragma unroll
-    for (int c = 0; c < 4; c++) {
-        const float2 add = bottleneck_floats(two[c]);
-        const float(&v)[4] = sum[half * 4 + c];
-        words[c] = strip_result_of<Results>(v[k * 2] + add.x, v[k * 2 + 1] + add.y, f);
-    }
-    return make_uint4(words[0], words[1], words[2], words[3]);
-}
-
 template <int Results, class Job>
-static __device__ inline void
-strip_finish_all(const Job &job, const float (&sum)[8][4], strip_lines &lines,
-                 const strip_places &places, int32_t part, const strip_cache &cache)
+static __device__ inline void strip_finish_all(const Job &job, const float (&sum)[8][4],
+                                               const uint4 (&added)[2][STRIP_EACH],
+                                               const int64_t (&at)[STRIP_EACH],
+                                               int32_t part, const strip_cache &cache)
 {
-    const bool has = strip_has(job, part);
 #pragma unroll
-    for (int k = 0; k < STRIP_EACH; k++) {
-        if (job.addend)
-            strip_exchange(lines.v[k]);
+    for (int half = 0; half < 2; half++) {
+        const bool has = strip_has(job, part * 64 + half * 32);
 #pragma unroll
-        for (int half = 0; half < 2; half++)
-            lines.v[k][half] =
-                strip_half<Results>(sum, half, k, lines.v[k][half], job.projected);
-        strip_exchange(lines.v[k]);
+        for (int k = 0; k < STRIP_EACH; k++) {
+            const uint4 &four = added[half][k];
+            const uint32_t two[4] = {four.x, four.y, four.z, four.w};
+            uint32_t words[4];
 #pragma unroll
-        for (int j = 0; j < STRIP_PAIR; j++)
-            if (has && places.at[k][j] >= 0)
-                strip_write(job.y + places.at[k][j] + part * 64, lines.v[k][j],
-                            cache.once);
+            for (int c = 0; c < 4; c++) {
+                const float2 add = bottleneck_floats(two[c]);
+                const float(&v)[4] = sum[half * 4 + c];
+                words[c] = strip_result_of<Results>(v[k * 2] + add.x,
+                                                    v[k * 2 + 1] + add.y, job.projected);
+            }
+            if (has && at[k] >= 0)
+                strip_write(job.y + at[k] + half * 32, words, cache.once);
+        }
     }
 }
 
 /* Addend and activation of a part, and the results to memory. */
 template <class Job>
 static __device__ inline void strip_finish(const Job &job, const float (&sum)[8][4],
-                                           strip_lines &lines, const strip_places &places,
-                                           int32_t part, const strip_cache &cache)
+                                           const uint4 (&added)[2][STRIP_EACH],
+                                           const int64_t (&at)[STRIP_EACH], int32_t part,
+                                           const strip_cache &cache)
 {
     if (job.projected.kind != STAGE_BOUNDS)
-        strip_finish_all<STRIP_CURVED>(job, sum, lines, places, part, cache);
+        strip_finish_all<STRIP_CURVED>(job, sum, added, at, part, cache);
     else if (job.projected.low == 0 && job.projected.high > 65504)
-        strip_finish_all<STRIP_POSITIVE>(job, sum, lines, places, part, cache);
+        strip_finish_all<STRIP_POSITIVE>(job, sum, added, at, part, cache);
     else
-        strip_finish_all<STRIP_BOUNDED>(job, sum, lines, places, part, cache);
+        strip_finish_all<STRIP_BOUNDED>(job, sum, added, at, part, cache);
 }
 #endif
 
