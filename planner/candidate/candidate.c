@@ -163,10 +163,9 @@ static uint64_t port_mask(const struct expansion *x, int index, uint64_t precisi
     int explicit_ports = output ? x->n_out : x->n_in, ports = output ? n->n_out : n->n_in;
     int last = port == explicit_ports - 1 ? ports : port + 1;
     for (int i = port; i < last; i++)
-        mask &= planner_allowed(x->planner, n,
-                                output ? planner_output(x->planner, n, x->fused, i)
-                                       : n->in[i],
-                                output, x->wish, precision);
+        mask &= planner_allowed(
+            x->planner, n, output ? planner_output(x->planner, n, x->fused, i) : n->in[i],
+            output, x->wish, precision);
     return mask;
 }
 

@@ -43,11 +43,11 @@ tests_planner_fuse_SOURCES = tests/planner/fuse.c tests/planner/fusing.h \
 tests_planner_fuse_groups_SOURCES = tests/planner/fuse_groups.c tests/planner/fusing.h \
 	tests/planner/planning.h tests/engine/engine_session.h
 tests_planner_fusion_bottleneck_SOURCES = tests/planner/fusion/bottleneck.c \
-	tests/planner/fusion/chains.h tests/planner/fusing.h tests/planner/planning.h \
-	tests/engine/engine_session.h
+	tests/planner/fusion/chains.h tests/planner/fusion/prices.h tests/planner/fusing.h \
+	tests/planner/planning.h tests/engine/engine_session.h
 tests_planner_fusion_pooled_SOURCES = tests/planner/fusion/pooled.c \
-	tests/planner/fusion/chains.h tests/planner/fusing.h tests/planner/planning.h \
-	tests/engine/engine_session.h
+	tests/planner/fusion/chains.h tests/planner/fusion/prices.h tests/planner/fusing.h \
+	tests/planner/planning.h tests/engine/engine_session.h
 tests_planner_fusion_inverted_SOURCES = tests/planner/fusion/inverted.c \
 	tests/planner/fusion/chains.h tests/planner/fusing.h tests/planner/planning.h \
 	tests/engine/engine_session.h

@@ -4,9 +4,7 @@
  * that values are those without, whichever of the ways is planned; and that none is timed
  * where only a plain loop runs it.
  */
-#include "core/handle.h"
-#include "planner/cost/cost.h"
-#include "tests/planner/fusion/chains.h"
+#include "tests/planner/fusion/prices.h"
 
 #define BOTTLENECK "core::Bottleneck@1"
 
@@ -122,54 +120,10 @@ Test(fuse_bottleneck, values_are_those_without_fusion)
 
 /* ---- prices ----------------------------------------------------------------------- */
 
-/* A device on which blocks take one time and all else another. */
-struct prices {
-    struct cost_source source;
-    int64_t block, other; /* ns */
-    size_t blocks;        /* that were asked for */
-};
-
-static bool is_block(const struct planner *planner, const struct cost_query *q)
-{
-    return q->candidate &&
-           strcmp(planner_run_node(planner, q->candidate)->layer->type->full_name,
-                  BOTTLENECK) == 0;
-}
-
-static int price(struct cost_source *source, const struct planner *planner,
-                 const struct cost_query *const *queries, const int64_t *best, size_t n,
-                 struct cost *out, strata_error *err)
-{
-    struct prices *p = (struct prices *)source;
-    (void)best;
-    (void)err;
-    for (size_t i = 0; i < n; i++) {
-        const bool block = is_block(planner, queries[i]);
-        out[i] = (struct cost){.ns = block ? p->block : p->other, .runs = 3};
-        p->blocks += block;
-    }
-    return STRATA_OK;
-}
-
-/* What is planned at those prices for the host that runs the tests. */
-static struct prices plan_at(struct planning *s, const char *ini, int64_t block,
+static struct prices plan_at(struct planning *s, const char *ini, int64_t made,
                              int64_t other)
 {
-    static const char *const set[] = {"build.costs=measure"};
-    struct prices p = {{.name = "prices", .measure = price}, block, other, 0};
-    strata_handle *handle;
-    cr_assert_eq(planning_load(s, spill_text("net.ini", ini), NULL, set, 1), STRATA_OK,
-                 "%s", s->err.message);
-    cr_assert_eq(strata_create(&handle, "host", NULL), STRATA_OK);
-    s->device = (struct planner_device){handle->properties, handle->math};
-    cr_assert_eq(planning_make(s, &p.source), STRATA_OK, "%s", s->err.message);
-    strata_destroy(handle);
-    return p;
-}
-
-static enum candidate_kind chosen_for(const struct planning *s, const char *layer)
-{
-    return planner_chosen(s->planner, s->planner->plan, chain_node(s, layer))->kind;
+    return plan_at_prices(s, ini, BOTTLENECK, made, other);
 }
 
 static const struct planner_fusion *fusion_of(const struct planning *s, const char *layer)
@@ -182,7 +136,7 @@ Test(fuse_bottleneck, is_taken_where_it_is_cheaper)
     static const char *const members[] = {"reduce.relu", "windows", "windows.relu",
                                           "project",     "sum",     "relu"};
     struct planning s;
-    cr_expect_gt(plan_at(&s, RESIDUAL, 100, 1000).blocks, 0);
+    cr_expect_gt(plan_at(&s, RESIDUAL, 100, 1000).asked, 0);
     cr_expect_eq(chosen_for(&s, "reduce"), CANDIDATE_LONGER);
     for (size_t i = 0; i < ARRAY_LENGTH(members); i++) {
         const struct planner_fusion *f = fusion_of(&s, members[i]);
@@ -302,7 +256,7 @@ Test(fuse_bottleneck, is_not_timed_where_its_claims_are_hopeless)
     struct planning s;
     struct prices p = plan_at(&s, ini, 1, 1000);
     const struct planner_node *n = &s.planner->nodes[chain_node(&s, "reduce")];
-    cr_expect_eq(p.blocks, 0);
+    cr_expect_eq(p.asked, 0);
     cr_expect_eq(chain_members(n->longer, BOTTLENECK), 6);
     cr_expect_eq(chosen_for(&s, "reduce"), CANDIDATE_RUN);
     cr_expect(strstr(fusion_of(&s, "windows")->reason, "by its claims"), "%s",

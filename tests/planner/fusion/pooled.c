@@ -4,9 +4,7 @@
  * and that values are those without, whichever of the ways is planned; and that none is
  * timed where only a plain loop runs it.
  */
-#include "core/handle.h"
-#include "planner/cost/cost.h"
-#include "tests/planner/fusion/chains.h"
+#include "tests/planner/fusion/prices.h"
 
 #define POOLED "core::PooledConvolution@1"
 
@@ -70,54 +68,10 @@ Test(fuse_pooled, values_are_those_without_fusion)
 
 /* ---- prices ----------------------------------------------------------------------- */
 
-/* A device on which such layers take one time and all else another. */
-struct prices {
-    struct cost_source source;
-    int64_t pooled, other; /* ns */
-    size_t asked;          /* of such */
-};
-
-static bool is_pooled(const struct planner *planner, const struct cost_query *q)
-{
-    return q->candidate &&
-           strcmp(planner_run_node(planner, q->candidate)->layer->type->full_name,
-                  POOLED) == 0;
-}
-
-static int price(struct cost_source *source, const struct planner *planner,
-                 const struct cost_query *const *queries, const int64_t *best, size_t n,
-                 struct cost *out, strata_error *err)
-{
-    struct prices *p = (struct prices *)source;
-    (void)best;
-    (void)err;
-    for (size_t i = 0; i < n; i++) {
-        const bool pooled = is_pooled(planner, queries[i]);
-        out[i] = (struct cost){.ns = pooled ? p->pooled : p->other, .runs = 3};
-        p->asked += pooled;
-    }
-    return STRATA_OK;
-}
-
-/* What is planned at those prices for the host that runs the tests. */
-static struct prices plan_at(struct planning *s, const char *ini, int64_t pooled,
+static struct prices plan_at(struct planning *s, const char *ini, int64_t made,
                              int64_t other)
 {
-    static const char *const set[] = {"build.costs=measure"};
-    struct prices p = {{.name = "prices", .measure = price}, pooled, other, 0};
-    strata_handle *handle;
-    cr_assert_eq(planning_load(s, spill_text("net.ini", ini), NULL, set, 1), STRATA_OK,
-                 "%s", s->err.message);
-    cr_assert_eq(strata_create(&handle, "host", NULL), STRATA_OK);
-    s->device = (struct planner_device){handle->properties, handle->math};
-    cr_assert_eq(planning_make(s, &p.source), STRATA_OK, "%s", s->err.message);
-    strata_destroy(handle);
-    return p;
-}
-
-static enum candidate_kind chosen_for(const struct planning *s, const char *layer)
-{
-    return planner_chosen(s->planner, s->planner->plan, chain_node(s, layer))->kind;
+    return plan_at_prices(s, ini, POOLED, made, other);
 }
 
 static const char *reason_of(const struct planning *s, const char *layer)
