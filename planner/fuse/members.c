@@ -16,6 +16,15 @@ bool members_may_have(const struct planner *planner, int node)
            dtype_is_free(tensor_of(planner, n->out[0])->dtype);
 }
 
+bool members_may_convolve(const struct planner *planner, int node)
+{
+    enum { WEIGHT = 0 };
+    const struct network_layer *l = planner->nodes[node].layer;
+    return is_type(l, "core::Convolution@1") && members_may_have(planner, node) &&
+           l->n_inputs == 1 && network_has_weight(l, WEIGHT) && !network_has_factors(l) &&
+           l->weights[WEIGHT].dtype == STRATA_FP32;
+}
+
 bool members_are_joined(const struct planner *planner, int node)
 {
     const int tensor = planner->nodes[node].out[0];

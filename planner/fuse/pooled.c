@@ -22,14 +22,6 @@ struct chain {
     const strata_pooling *pooling;
 };
 
-static bool is_convolution(const struct planner *planner, int node)
-{
-    const struct network_layer *l = planner->nodes[node].layer;
-    return is_type(l, "core::Convolution@1") && members_may_have(planner, node) &&
-           l->n_inputs == 1 && network_has_weight(l, WEIGHT) && !network_has_factors(l) &&
-           l->weights[WEIGHT].dtype == STRATA_FP32;
-}
-
 /* Maxima of windows that are not the whole image. */
 static bool is_maxima(const struct network_layer *l)
 {
@@ -91,7 +83,8 @@ int planner_make_pooled(struct planner *planner, strata_error *err)
     int status = reader ? STRATA_OK : STRATA_ENOMEM;
     for (size_t i = 0; i < planner->n_nodes && status == STRATA_OK; i++) {
         struct chain c;
-        if (is_convolution(planner, (int)i) && find_chain(&c, planner, reader, (int)i))
+        if (members_may_convolve(planner, (int)i) &&
+            find_chain(&c, planner, reader, (int)i))
             status = add_group(planner, &c, err);
     }
     free(reader);

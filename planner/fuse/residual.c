@@ -57,11 +57,8 @@ struct kind {
 /* Of images, by constants of FP32. */
 static bool is_convolution(const struct planner *planner, int node)
 {
-    const struct network_layer *l = planner->nodes[node].layer;
-    return is_type(l, "core::Convolution@1") && members_may_have(planner, node) &&
-           l->n_inputs == 1 && tensor_of(planner, l->inputs[0])->rank == 4 &&
-           network_has_weight(l, WEIGHT) && !network_has_factors(l) &&
-           l->weights[WEIGHT].dtype == STRATA_FP32;
+    return members_may_convolve(planner, node) &&
+           tensor_of(planner, planner->nodes[node].layer->inputs[0])->rank == 4;
 }
 
 /* Whether a list of spatial dims says but one thing. */
