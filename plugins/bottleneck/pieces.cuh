@@ -8,6 +8,7 @@
 
 #include "kernels/layer.cuh"
 #include "kernels/overlap.cuh"
+#include "plugins/common/product/turned_moves.cuh"
 #include "plugins/common/product/wgmma.cuh"
 #include "plugins/common/stages/tail.cuh"
 
@@ -61,35 +62,6 @@ static __device__ inline void store_four(uint32_t to, const uint4 &v)
 static __device__ inline void warp_sync(void)
 {
     __syncwarp();
-}
-
-/* Four 8 x 8 matrices, of which rows in shared memory are columns: lane i gives the
- * address of row i%8 of matrix i/8. */
-static __device__ inline void load_turned(uint32_t (&v)[4], uint32_t from)
-{
-    asm volatile(
-        "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
-        : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
-        : "r"(from)
-        : "memory");
-}
-
-static __device__ inline void store_turned(uint32_t to, const uint32_t (&v)[4])
-{
-    asm volatile(
-        "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(
-            to),
-        "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3])
-        : "memory");
-}
-
-/* Two of them: lanes 0 to 15. */
-static __device__ inline void store_turned(uint32_t to, const uint32_t (&v)[2])
-{
-    asm volatile(
-        "stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};\n" ::"r"(to),
-        "r"(v[0]), "r"(v[1])
-        : "memory");
 }
 
 /* ---- activations ----------------------------------------------------------------- */

@@ -28,6 +28,7 @@ EXTRA_DIST += \
 	plugins/common/product/tactics.h \
 	plugins/common/product/tile.h \
 	plugins/common/product/turned.cuh \
+	plugins/common/product/turned_moves.cuh \
 	plugins/common/product/turned_parts.cuh \
 	plugins/common/product/turned_store.cuh \
 	plugins/common/product/turned_tile.cuh \

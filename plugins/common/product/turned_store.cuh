@@ -8,6 +8,7 @@
 #ifndef PLUGINS_COMMON_PRODUCT_TURNED_STORE_CUH
 #define PLUGINS_COMMON_PRODUCT_TURNED_STORE_CUH
 
+#include "plugins/common/product/turned_moves.cuh"
 #include "plugins/common/product/turned_tile.cuh"
 #include "plugins/common/product/written.cuh"
 

@@ -18,6 +18,7 @@
 
 #include "kernels/overlap.cuh"
 #include "plugins/common/product/order.cuh"
+#include "plugins/common/product/turned_moves.cuh"
 #include "plugins/convolution/cuda/stem/check.cuh"
 
 enum {
@@ -104,17 +105,6 @@ DEFINE_MULTIPLY(14, "112", "{%56, %57, %58, %59}", "%60")
 static __device__ inline uint64_t windows_descriptor(uint32_t address)
 {
     return (uint64_t)(address >> 4 & 0x3fff) | UINT64_C(1) << 16 | UINT64_C(8) << 32;
-}
-
-/* Four 8 x 8 matrices turned around: lane i gives the address of row i%8 of matrix i/8.
- */
-static __device__ inline void store_turned(uint32_t to, const uint32_t (&v)[4])
-{
-    asm volatile(
-        "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(
-            to),
-        "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3])
-        : "memory");
 }
 
 /* ---- the image's rows -----------------------------------------------------------------
