@@ -8,6 +8,24 @@
 
 #include "plugins/common/window.h"
 
+/* Rows of attributes, of params that begin with a strata_convolution. */
+#define FILTER_ATTRS                                                                     \
+    {.name = "filters",                                                                  \
+     .type = STRATA_I64,                                                                 \
+     .offset = offsetof(strata_convolution, filters),                                    \
+     .max = INT32_MAX,                                                                   \
+     .doc = "output channels; 0 takes them from the weight"},                            \
+        WINDOW_ATTRS(                                                                    \
+            strata_convolution, /* which is the first member */                          \
+            "window size, one value or one per spatial dim; empty: from the weight",     \
+            "zeros around the input"),                                                   \
+    {                                                                                    \
+        .name = "groups", .type = STRATA_I64,                                            \
+        .offset = offsetof(strata_convolution, groups), .def = 1, .min = 1,              \
+        .max = INT32_MAX,                                                                \
+        .doc = "groups of channels convolved apart; the channel count is depthwise"      \
+    }
+
 /* Of images, volumes or lines, and at least one filter. */
 static inline int filters_check(const strata_node *n, int64_t filters)
 {

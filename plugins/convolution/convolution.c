@@ -19,22 +19,7 @@ struct convolution_any {
 };
 
 static const strata_attr attrs[] = {
-    {.name = "filters",
-     .type = STRATA_I64,
-     .offset = offsetof(strata_convolution, filters),
-     .min = 0,
-     .max = INT32_MAX,
-     .doc = "output channels; 0 takes them from the weight"},
-    WINDOW_ATTRS(strata_convolution,
-                 "window size, one value or one per spatial dim; empty: from the weight",
-                 "zeros around the input"),
-    {.name = "groups",
-     .type = STRATA_I64,
-     .offset = offsetof(strata_convolution, groups),
-     .def = 1,
-     .min = 1,
-     .max = INT32_MAX,
-     .doc = "groups of channels convolved apart; the channel count is depthwise"},
+    FILTER_ATTRS,
 };
 
 static const strata_weight weights[] = {

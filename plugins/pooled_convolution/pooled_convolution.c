@@ -269,21 +269,7 @@ static const void *extension(const char *id)
     }
 
 static const strata_attr attrs[] = {
-    {.name = "filters",
-     .type = STRATA_I64,
-     .offset = offsetof(PARAMS, convolution.filters),
-     .max = INT32_MAX,
-     .doc = "output channels; 0 takes them from the weight"},
-    WINDOW_ATTRS(strata_convolution, /* which is the first member */
-                 "window size, one value or one per spatial dim; empty: from the weight",
-                 "zeros around the input"),
-    {.name = "groups",
-     .type = STRATA_I64,
-     .offset = offsetof(PARAMS, convolution.groups),
-     .def = 1,
-     .min = 1,
-     .max = INT32_MAX,
-     .doc = "groups of channels convolved apart; the channel count is depthwise"},
+    FILTER_ATTRS,
     {.name = "activation",
      .type = STRATA_ENUM,
      .offset = offsetof(PARAMS, activation),

@@ -16,22 +16,7 @@
 enum { WEIGHT = STRATA_QUANTIZED_WEIGHT };
 
 static const strata_attr attrs[] = {
-    {.name = "filters",
-     .type = STRATA_I64,
-     .offset = offsetof(strata_quantized_convolution, convolution.filters),
-     .min = 0,
-     .max = INT32_MAX,
-     .doc = "output channels; 0 takes them from the weight"},
-    WINDOW_ATTRS(strata_convolution, /* which is the first member */
-                 "window size, one value or one per spatial dim; empty: from the weight",
-                 "zeros around the input"),
-    {.name = "groups",
-     .type = STRATA_I64,
-     .offset = offsetof(strata_quantized_convolution, convolution.groups),
-     .def = 1,
-     .min = 1,
-     .max = INT32_MAX,
-     .doc = "groups of channels convolved apart; the channel count is depthwise"},
+    FILTER_ATTRS,
     QUANTIZED_ATTRS(strata_quantized_convolution),
     {.name = "zero_addend",
      .type = STRATA_I64,
