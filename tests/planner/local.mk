@@ -3,6 +3,7 @@ CRITERION_TESTS += \
 	tests/planner/cost \
 	tests/planner/cost_file \
 	tests/planner/cost_graph \
+	tests/planner/cost_keys \
 	tests/planner/explain \
 	tests/planner/explain_network \
 	tests/planner/fuse \
@@ -28,7 +29,10 @@ CRITERION_TESTS += \
 	tests/planner/solver/laws \
 	tests/planner/solver/plan \
 	tests/planner/wishes
-tests_planner_cost_SOURCES = tests/planner/cost.c tests/planner/planning.h
+tests_planner_cost_SOURCES = tests/planner/cost.c tests/planner/costing.h \
+	tests/planner/planning.h
+tests_planner_cost_keys_SOURCES = tests/planner/cost_keys.c tests/planner/costing.h \
+	tests/planner/planning.h
 tests_planner_cost_graph_SOURCES = tests/planner/cost_graph.c tests/planner/planning.h
 tests_planner_explain_SOURCES = tests/planner/explain.c tests/planner/solver/draw.c \
 	tests/planner/solver/draw.h
