@@ -3,7 +3,7 @@
  * Fusion, aliases and concatenation in place: the values are those without, and what must
  * stay by itself does.
  */
-#include "tests/planner/fusing.h"
+#include "tests/planner/fusion/fusing.h"
 
 TestSuite(fuse, .init = scratch_make, .fini = scratch_remove, .timeout = 600);
 

@@ -7,14 +7,14 @@ CRITERION_TESTS += \
 	tests/planner/explain \
 	tests/planner/explain_network \
 	tests/planner/fuse \
-	tests/planner/fuse_groups \
 	tests/planner/fusion/bottleneck \
+	tests/planner/fusion/groups \
 	tests/planner/fusion/inverted \
-	tests/planner/fuse_perceptron \
-	tests/planner/fuse_project \
-	tests/planner/fuse_reduce \
 	tests/planner/fusion/joined \
+	tests/planner/fusion/perceptron \
 	tests/planner/fusion/pooled \
+	tests/planner/fusion/project \
+	tests/planner/fusion/reduce \
 	tests/planner/linear \
 	tests/planner/merge \
 	tests/planner/merge_faults \
@@ -42,25 +42,31 @@ tests_planner_explain_network_SOURCES = tests/planner/explain_network.c \
 	tests/planner/planning.h
 tests_planner_explain_network_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_planner_explain_network_LDADD = $(LDADD) $(JANSSON_LIBS)
-tests_planner_fuse_SOURCES = tests/planner/fuse.c tests/planner/fusing.h \
+tests_planner_fuse_SOURCES = tests/planner/fuse.c tests/planner/fusion/fusing.h \
 	tests/planner/planning.h tests/engine/engine_session.h
-tests_planner_fuse_groups_SOURCES = tests/planner/fuse_groups.c tests/planner/fusing.h \
-	tests/planner/planning.h tests/engine/engine_session.h
-tests_planner_fusion_bottleneck_SOURCES = tests/planner/fusion/bottleneck.c \
-	tests/planner/fusion/chains.h tests/planner/fusion/prices.h tests/planner/fusing.h \
-	tests/planner/planning.h tests/engine/engine_session.h
-tests_planner_fusion_pooled_SOURCES = tests/planner/fusion/pooled.c \
-	tests/planner/fusion/chains.h tests/planner/fusion/prices.h tests/planner/fusing.h \
-	tests/planner/planning.h tests/engine/engine_session.h
-tests_planner_fusion_inverted_SOURCES = tests/planner/fusion/inverted.c \
-	tests/planner/fusion/chains.h tests/planner/fusing.h tests/planner/planning.h \
+tests_planner_fusion_groups_SOURCES = tests/planner/fusion/groups.c \
+	tests/planner/fusion/fusing.h tests/planner/planning.h \
 	tests/engine/engine_session.h
-tests_planner_fuse_perceptron_SOURCES = tests/planner/fuse_perceptron.c \
-	tests/planner/fusing.h tests/planner/planning.h tests/engine/engine_session.h
-tests_planner_fuse_project_SOURCES = tests/planner/fuse_project.c tests/planner/fusing.h \
+tests_planner_fusion_bottleneck_SOURCES = tests/planner/fusion/bottleneck.c \
+	tests/planner/fusion/chains.h tests/planner/fusion/prices.h \
+	tests/planner/fusion/fusing.h tests/planner/planning.h \
+	tests/engine/engine_session.h
+tests_planner_fusion_pooled_SOURCES = tests/planner/fusion/pooled.c \
+	tests/planner/fusion/chains.h tests/planner/fusion/prices.h \
+	tests/planner/fusion/fusing.h tests/planner/planning.h \
+	tests/engine/engine_session.h
+tests_planner_fusion_inverted_SOURCES = tests/planner/fusion/inverted.c \
+	tests/planner/fusion/chains.h tests/planner/fusion/fusing.h \
 	tests/planner/planning.h tests/engine/engine_session.h
-tests_planner_fuse_reduce_SOURCES = tests/planner/fuse_reduce.c tests/planner/fusing.h \
-	tests/planner/planning.h tests/engine/engine_session.h
+tests_planner_fusion_perceptron_SOURCES = tests/planner/fusion/perceptron.c \
+	tests/planner/fusion/fusing.h tests/planner/planning.h \
+	tests/engine/engine_session.h
+tests_planner_fusion_project_SOURCES = tests/planner/fusion/project.c \
+	tests/planner/fusion/fusing.h tests/planner/planning.h \
+	tests/engine/engine_session.h
+tests_planner_fusion_reduce_SOURCES = tests/planner/fusion/reduce.c \
+	tests/planner/fusion/fusing.h tests/planner/planning.h \
+	tests/engine/engine_session.h
 tests_planner_fusion_joined_SOURCES = tests/planner/fusion/joined.c \
 	tests/planner/planning.h
 tests_planner_fusion_joined_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)

@@ -6,7 +6,7 @@
 #ifndef TESTS_PLANNER_FUSION_CHAINS_H
 #define TESTS_PLANNER_FUSION_CHAINS_H
 
-#include "tests/planner/fusing.h"
+#include "tests/planner/fusion/fusing.h"
 
 #define CHAIN_HEAD(out)                                                                  \
     "[network]\nformat = 1\noutputs = " out "\n[weights w]\nrandom = 3\n"                \

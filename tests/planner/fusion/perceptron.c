@@ -3,7 +3,7 @@
  * Chains of small products as one Perceptron: which are one and how far, and that their
  * values are those without, whichever of the ways is planned.
  */
-#include "tests/planner/fusing.h"
+#include "tests/planner/fusion/fusing.h"
 
 TestSuite(fuse_perceptron, .init = scratch_make, .fini = scratch_remove, .timeout = 300);
 

@@ -3,7 +3,7 @@
  * A Reduce with what stands next to it as one layer: the values are those without, what
  * must stay says why, and an engine with such layers comes back from its file.
  */
-#include "tests/planner/fusing.h"
+#include "tests/planner/fusion/fusing.h"
 
 TestSuite(fuse_reduce, .init = scratch_make, .fini = scratch_remove, .timeout = 600);
 

@@ -3,7 +3,7 @@
  * Element-wise layers in one pass: which of them are one, and that the values are those
  * without.
  */
-#include "tests/planner/fusing.h"
+#include "tests/planner/fusion/fusing.h"
 
 TestSuite(fuse_groups, .init = scratch_make, .fini = scratch_remove, .timeout = 600);
 

@@ -4,7 +4,7 @@
  * Projection: which are one, that their values are those without, alone and of siblings
  * that were merged, and that an engine with them comes back from its file.
  */
-#include "tests/planner/fusing.h"
+#include "tests/planner/fusion/fusing.h"
 
 TestSuite(fuse_project, .init = scratch_make, .fini = scratch_remove, .timeout = 300);
 
