@@ -6,12 +6,14 @@ SH_LOG_DRIVER = $(LOG_DRIVER)
 LOG_COMPILER = $(SHELL) $(srcdir)/tests/support/timed.sh
 SH_LOG_COMPILER = $(LOG_COMPILER) $(SHELL)
 TESTS_SAME = \
+	tests/check/check \
 	tests/check/numbers \
 	tests/engine/faults \
 	tests/engine/random_networks \
 	tests/formats/reformat \
 	tests/io/weights \
 	tests/language/linear \
+	tests/layers/layers \
 	tests/network/linear \
 	tests/planner/linear \
 	tests/planner/nets \
