@@ -8,9 +8,7 @@
 #include "plugins/common/dense.h"
 #include "plugins/common/pointwise.h"
 #include "plugins/common/pointwise/row.h"
-#include "plugins/common/pointwise/span.h"
-
-#define STRETCH 4096 /* values of a row at once */
+#include "plugins/common/quantized/operands.h"
 
 static int dequantize_shape(const strata_node *n)
 {
@@ -22,10 +20,6 @@ static int dequantize_shape(const strata_node *n)
     n->out[0].dtype = STRATA_FP32;
     return quantize_shape(n);
 }
-
-struct byte_call {
-    const strata_tensor *x, *y, *scale, *zero;
-};
 
 typedef void byte_row(float *y, const uint8_t *x, float scale, float zero, int64_t n);
 
@@ -46,60 +40,35 @@ BYTE_ROW(uint8_t, avx512, ROW_AVX512)
 BYTE_ROW(int8_t, avx512, ROW_AVX512)
 #endif
 
-/* m rows of n values; operands as in bytes_run. */
+/* m rows of n values; operands as in quantize_rows_run. */
 static void byte_tile(const void *arg, const struct span_axis *outer,
                       const struct span_axis *inner, const int64_t *base, int64_t m,
                       int64_t n)
 {
-    const struct byte_call *c = arg;
+    const struct quantize_operands *o = arg;
     byte_row *row =
-        c->x->dtype == STRATA_INT8 ? ROW_BEST(row_int8_t) : ROW_BEST(row_uint8_t);
+        o->x.dtype == STRATA_INT8 ? ROW_BEST(row_int8_t) : ROW_BEST(row_uint8_t);
     for (int64_t i = 0; i < m; i++)
-        row((float *)c->y->data + base[0] + i * outer->step[0],
-            (const uint8_t *)c->x->data + base[1] + i * outer->step[1],
-            ((const float *)c->scale->data)[base[2] + i * outer->step[2]],
-            ((const float *)c->zero->data)[base[3] + i * outer->step[3]], n);
+        row((float *)o->y.data + base[0] + i * outer->step[0],
+            (const uint8_t *)o->x.data + base[1] + i * outer->step[1],
+            ((const float *)o->scale.data)[base[2] + i * outer->step[2]],
+            ((const float *)o->zero.data)[base[3] + i * outer->step[3]], n);
     (void)inner;
 }
 
-/* Bytes to FP32 where a row has one scale. Whether it was that. */
-static int bytes_run(const struct byte_call *c)
-{
-    const strata_tensor *operand[] = {c->y, c->x, c->scale, c->zero};
-    if ((c->x->dtype != STRATA_UINT8 && c->x->dtype != STRATA_INT8) ||
-        c->y->dtype != STRATA_FP32 || !quantize_by_rows(c->x, c->y, c->scale, c->zero))
-        return 0;
-    span_run(operand, 4, STRETCH, byte_tile, c);
-    return 1;
-}
-
-/* Scale and zero as tensors that broadcast; without a zero, 0. */
 static int dequantize_run(const strata_run *r)
 {
-    static float nothing[1] = {0};
-    const strata_quantize *p = r->params;
-    const int32_t axis = quantize_axis(p, r->in[0].rank);
-    strata_tensor x = r->in[0], y = r->out[0];
-    strata_tensor zero = {.data = nothing, .count = 1, .rank = 1, .dims = {1}};
-    const strata_tensor scale = quantize_view(p, &r->in[0], &r->weight[0]);
-    zero.vector = 1;
-    zero.vector_dim = -1;
-    if (r->weight[1].rank > 0)
-        zero = quantize_view(p, &r->in[0], &r->weight[1]);
-    if (p->block > 0) {
-        x = quantize_split(&x, axis, p->block);
-        y = quantize_split(&y, axis, p->block);
-    }
+    const struct quantize_operands o = quantize_operands(r);
+    const int bytes = o.x.dtype == STRATA_UINT8 || o.x.dtype == STRATA_INT8;
     const struct pointwise_pass pass = {
         .values = &pointwise_float,
-        .out = &y,
-        .in = {&x, &zero, &scale},
+        .out = &o.y,
+        .in = {&o.x, &o.zero, &o.scale},
         .n_in = 3,
         .n_steps = 1,
         .step = {{POINTWISE_DEQUANTIZE, POINTWISE_RESULT, 0, 1, 2, {0}}},
     };
-    const struct byte_call bytes = {&x, &y, &scale, &zero};
-    if (!bytes_run(&bytes))
+    if (!bytes || o.y.dtype != STRATA_FP32 || !quantize_rows_run(&o, byte_tile))
         pointwise_pass_run(&pass);
     return STRATA_OK;
 }

@@ -10,10 +10,8 @@
 #include "plugins/common/cast.h"
 #include "plugins/common/dense.h"
 #include "plugins/common/pointwise.h"
-#include "plugins/common/pointwise/span.h"
+#include "plugins/common/quantized/operands.h"
 #include "plugins/quantize/rows.h"
-
-#define STRETCH 4096 /* values of a row at once */
 
 static int quantize_output(const strata_node *n)
 {
@@ -26,63 +24,36 @@ static int quantize_output(const strata_node *n)
     return quantize_shape(n);
 }
 
-struct byte_call {
-    const strata_tensor *x, *y, *scale, *zero;
-};
-
-/* m rows of n values; operands as in bytes_run. */
+/* m rows of n values; operands as in quantize_rows_run. */
 static void byte_tile(const void *arg, const struct span_axis *outer,
                       const struct span_axis *inner, const int64_t *base, int64_t m,
                       int64_t n)
 {
-    const struct byte_call *c = arg;
-    const int is_signed = c->y->dtype == STRATA_INT8;
+    const struct quantize_operands *o = arg;
+    const int is_signed = o->y.dtype == STRATA_INT8;
     for (int64_t i = 0; i < m; i++) {
         const struct quantize_scale s = {
-            .scale = ((const float *)c->scale->data)[base[2] + i * outer->step[2]],
-            .zero = ((const float *)c->zero->data)[base[3] + i * outer->step[3]],
+            .scale = ((const float *)o->scale.data)[base[2] + i * outer->step[2]],
+            .zero = ((const float *)o->zero.data)[base[3] + i * outer->step[3]],
             .low = is_signed ? -128 : 0,
             .high = is_signed ? 127 : 255};
-        uint8_t *y = (uint8_t *)c->y->data + base[0] + i * outer->step[0];
-        const float *x = (const float *)c->x->data + base[1] + i * outer->step[1];
+        uint8_t *y = (uint8_t *)o->y.data + base[0] + i * outer->step[0];
+        const float *x = (const float *)o->x.data + base[1] + i * outer->step[1];
         quantize_row_for (&s)(y, x, &s, n);
     }
     (void)inner;
 }
 
-/* FP32 to bytes where a row has one scale. Whether it was that. */
-static int bytes_run(const struct byte_call *c)
-{
-    const strata_tensor *operand[] = {c->y, c->x, c->scale, c->zero};
-    if (c->x->dtype != STRATA_FP32 || !quantize_by_rows(c->x, c->y, c->scale, c->zero))
-        return 0;
-    span_run(operand, 4, STRETCH, byte_tile, c);
-    return 1;
-}
-
-/* Scale and zero as tensors that broadcast; without a zero, 0. */
 static int quantize_run(const strata_run *r)
 {
-    static float nothing[1] = {0};
     const strata_quantize *p = r->params;
-    const int32_t axis = quantize_axis(p, r->in[0].rank);
-    strata_tensor x = r->in[0], y = r->out[0];
-    strata_tensor zero = {.data = nothing, .count = 1, .rank = 1, .dims = {1}};
-    const strata_tensor scale = quantize_view(p, &r->in[0], &r->weight[0]);
-    zero.vector = 1;
-    zero.vector_dim = -1;
-    if (r->weight[1].rank > 0)
-        zero = quantize_view(p, &r->in[0], &r->weight[1]);
-    if (p->block > 0) {
-        x = quantize_split(&x, axis, p->block);
-        y = quantize_split(&y, axis, p->block);
-    }
+    const struct quantize_operands o = quantize_operands(r);
     const double most = quantize_most(p);
     const struct pointwise_constants k = {.alpha = -most, .beta = most};
     struct pointwise_pass pass = {
         .values = &pointwise_float,
-        .out = &y,
-        .in = {&x, &scale, &zero},
+        .out = &o.y,
+        .in = {&o.x, &o.scale, &o.zero},
         .n_in = 3,
         .n_steps = 1,
         .step = {{POINTWISE_QUANTIZE, POINTWISE_RESULT, 0, 1, 2, k}},
@@ -99,8 +70,8 @@ static int quantize_run(const strata_run *r)
             k};
         pass.n_steps = 2;
     }
-    const struct byte_call bytes = {&x, &y, &scale, &zero};
-    if (quantize_to_fp8(p) || !bytes_run(&bytes))
+    if (quantize_to_fp8(p) || o.x.dtype != STRATA_FP32 ||
+        !quantize_rows_run(&o, byte_tile))
         pointwise_pass_run(&pass);
     return STRATA_OK;
 }

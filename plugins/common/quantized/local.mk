@@ -7,6 +7,7 @@ EXTRA_DIST += \
 	plugins/common/quantized/hopper.h \
 	plugins/common/quantized/hopper_impls.cuh \
 	plugins/common/quantized/hopper_pack.cuh \
+	plugins/common/quantized/operands.h \
 	plugins/common/quantized/quick.cuh \
 	plugins/common/quantized/quantize.cuh \
 	plugins/common/quantized/quantized.h \

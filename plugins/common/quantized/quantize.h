@@ -198,16 +198,4 @@ static inline strata_tensor quantize_view(const strata_quantize *p,
     return v;
 }
 
-/* Whether floats and integers lie in one piece along the last dim, and what broadcasts to
- * them stands still there: a row then has one scale. */
-static inline int quantize_by_rows(const strata_tensor *x, const strata_tensor *y,
-                                   const strata_tensor *scale, const strata_tensor *zero)
-{
-    const int32_t last = y->rank - 1;
-    return last >= 0 && y->dims[last] > 1 && x->strides[last] == 1 &&
-           y->strides[last] == 1 &&
-           (scale->count <= 1 || scale->dims[scale->rank - 1] == 1) &&
-           (zero->count <= 1 || zero->dims[zero->rank - 1] == 1);
-}
-
 #endif /* PLUGINS_COMMON_QUANTIZED_QUANTIZE_H */
