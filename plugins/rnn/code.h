@@ -11,21 +11,35 @@
 #define RNN_LANES 16 /* units of a panel */
 #define RNN_ROWS 8   /* most rows of one call, a power of 2 */
 
-/* sum[rows][gates][lanes] = a*panel. A panel has k rows of two gates x lanes, then k rows
- * of the next two, or one. */
-typedef void (*rnn_sum)(float *sum, const float *const *a, int64_t k, const float *panel);
+/* Products of rows and a panel, which go on from other sums. A panel has k rows of two gates
+ * x lanes, then k rows of the next two, or one. */
+struct rnn_sums {
+    const float *a[RNN_ROWS];     /* k numbers each */
+    const float *start[RNN_ROWS]; /* gates x lanes */
+    float *sum[RNN_ROWS];         /* gates x lanes, `gate` apart */
+    int64_t gate;
+    const float *own; /* where the last gate of all rows begins instead, to be put a gate
+                         further on; or NULL */
+};
+
+typedef void (*rnn_sum)(const struct rnn_sums *s, int64_t k, const float *panel);
 
 /* Gates that are summed, of those that a panel has. */
 enum rnn_span { RNN_ONE, RNN_THREE, RNN_FOUR, RNN_FIRST_TWO, RNN_LAST, RNN_SPANS };
 
 struct rnn_code {
     rnn_sum sum[4][RNN_SPANS]; /* of 1, 2, 4, 8 rows */
-    /* As in cell.h, of one row of a panel; gates are RNN_LANES apart. */
-    void (*lstm)(const struct rnn_rule *r, float *z, const float *p, float *c, float *h);
-    void (*gru_gates)(const struct rnn_rule *r, float *z);
-    void (*gru)(const struct rnn_rule *r, float *z, const float *after, const float *old,
-                float *h);
-    void (*simple)(const struct rnn_rule *r, float *z, float *h);
+    /* As in cell.h, of rows of a panel, n elements with all their lanes; p is of one. */
+    void (*lstm)(const struct rnn_rule *r, float *z, int64_t apart, const float *p,
+                 float *c, float *h, int64_t n);
+    void (*gru_gates)(const struct rnn_rule *r, float *z, int64_t apart, int64_t n);
+    void (*gru)(const struct rnn_rule *r, float *z, int64_t apart, const float *after,
+                const float *old, float *h, int64_t n);
+    void (*simple)(const struct rnn_rule *r, float *z, float *h, int64_t n);
+    /* The lanes of rows side by side, from and to their places in x. In whole vectors, as
+     * what reads them next would wait for smaller stores. */
+    void (*gather)(float *to, const float *x, const int64_t *place, int rows);
+    void (*scatter)(float *x, const int64_t *place, const float *from, int rows);
 };
 
 const struct rnn_code *rnn_code_choose(void);

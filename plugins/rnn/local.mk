@@ -1,15 +1,19 @@
 plugin_LTLIBRARIES += plugins/rnn.la
 plugins_rnn_la_SOURCES = \
 	plugins/rnn/cell.h \
+	plugins/rnn/cell_avx512.h \
 	plugins/rnn/code.c \
 	plugins/rnn/code.h \
 	plugins/rnn/definition.c \
 	plugins/rnn/definition.h \
 	plugins/rnn/host.c \
 	plugins/rnn/host.h \
+	plugins/rnn/input.c \
+	plugins/rnn/job.h \
 	plugins/rnn/pack.c \
 	plugins/rnn/rnn.c \
-	plugins/rnn/rnn.h
+	plugins/rnn/rnn.h \
+	plugins/rnn/steps.c
 plugins_rnn_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_rnn_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_rnn_la_LIBADD = $(M_LIBS)
