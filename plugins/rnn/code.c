@@ -29,6 +29,7 @@ CELL_FUNCTION void cell_activate(const strata_activation *f, float *x, int64_t n
 
 typedef float vector __attribute__((vector_size(RNN_LANES * 4)));
 #define UNROLL _Pragma("GCC unroll 8")
+#define AHEAD 256 /* floats that are asked for before their turn: R may be behind L2 */
 
 /* Gate g of a panel at k = i. Pairs of gates lie apart, so that what is read at once is
  * one stream. */
@@ -73,6 +74,8 @@ ROW_INLINE void sum_some(const struct rnn_sums *s, int64_t k, const float *panel
         {
             vector x;
             memcpy(&x, weight_at(panel, from + g, stride, k, i + t), sizeof x);
+            if (rows >= 4) /* a row alone has no room for it between its loads */
+                __builtin_prefetch(weight_at(panel, from + g, stride, k, i + t) + AHEAD);
             UNROLL for (int m = 0; m < rows; m++) part[m + t][g] += a[m][i + t] * x;
         }
     for (; i < k; i++)

@@ -10,7 +10,7 @@
 #include "plugins/common/element.h"
 
 #define TEAM_WORK 1000000. /* multiply-adds that pay for a thread team */
-#define STEP_WORK 200000.  /* of one step, that pay for a barrier */
+#define STEP_WORK 150000.  /* of one step, that pay for a barrier */
 #define NEAR (128 << 10)   /* floats of R that fit a core's cache */
 
 /* Step i of a panel of some rows of a direction; late: gru's second half, behind the
