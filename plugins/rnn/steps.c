@@ -6,12 +6,14 @@
 #include "plugins/rnn/job.h"
 
 #include <omp.h>
+#include <sched.h>
 
 #include "plugins/common/element.h"
 
 #define TEAM_WORK 1000000. /* multiply-adds that pay for a thread team */
 #define STEP_WORK 150000.  /* of one step, that pay for a barrier */
 #define NEAR (128 << 10)   /* floats of R that fit a core's cache */
+#define PAUSES 200         /* before a thread that waits leaves its processor to others */
 
 /* Step i of a panel of some rows of a direction; late: gru's second half, behind the
  * reset. */
@@ -230,14 +232,35 @@ static void walk_rows(const struct rnn_job *j, int64_t steps, int64_t team, int6
     }
 }
 
+/* Where the threads of a team wait for each other: how often one of them came. libgomp's
+ * barrier wakes sleepers by a system call whether there are any or not, and where a thread
+ * has lost its processor the others spin for milliseconds. */
+struct meeting {
+    int64_t come __attribute__((aligned(64)));
+};
+
+static void meet(struct meeting *m, int64_t all)
+{
+    __atomic_add_fetch(&m->come, 1, __ATOMIC_ACQ_REL);
+    for (int i = 0; __atomic_load_n(&m->come, __ATOMIC_ACQUIRE) < all; i++) {
+        if (i >= PAUSES)
+            sched_yield();
+#ifdef ELEMENT_X86
+        else
+            __builtin_ia32_pause();
+#endif
+    }
+}
+
 /* Each thread has its own panels, and waits for the others' at each step. */
-static void walk_panels(const struct rnn_job *j, int64_t steps, int64_t team,
-                        int64_t self)
+static void walk_panels(const struct rnn_job *j, struct meeting *m, int64_t steps,
+                        int64_t team, int64_t self)
 {
     const struct rnn_plan *p = &j->p;
     const int64_t tasks = p->directions * j->panels;
     const int64_t first = tasks * self / team, last = tasks * (self + 1) / team;
     struct turn t = {.end = p->batch};
+    int64_t met = 0;
     for (t.i = 0; t.i < steps; t.i++)
         for (t.late = 0; t.late < halves_of(p); t.late++) {
             for (int64_t k = first; k < last; k++) {
@@ -246,9 +269,7 @@ static void walk_panels(const struct rnn_job *j, int64_t steps, int64_t team,
                 t.panel = task % j->panels;
                 move(j, &t);
             }
-            if (team > 1) {
-#pragma omp barrier
-            }
+            meet(m, ++met * team);
         }
 }
 
@@ -258,12 +279,18 @@ void rnn_walk_steps(const struct rnn_job *j)
     const double work = rnn_step_work(j, p->hidden);
     const int near = j->units * p->gates * p->hidden <= NEAR;
     const int apart = near && p->directions * p->batch > 1;
+    struct meeting m = {0};
     int64_t longest = 0;
     for (int64_t b = 0; b < p->batch; b++)
         longest = j->room.length[b] > longest ? j->room.length[b] : longest;
     const int shared = apart ? work * (double)longest > TEAM_WORK
                              : work > STEP_WORK && p->directions * j->panels > 1;
 #pragma omp parallel if (shared)
-    (apart ? walk_rows : walk_panels)(j, longest, omp_get_num_threads(),
-                                      omp_get_thread_num());
+    {
+        const int64_t team = omp_get_num_threads(), self = omp_get_thread_num();
+        if (apart)
+            walk_rows(j, longest, team, self);
+        else
+            walk_panels(j, &m, longest, team, self);
+    }
 }
