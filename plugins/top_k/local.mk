@@ -1,5 +1,5 @@
 plugin_LTLIBRARIES += plugins/top_k.la
-plugins_top_k_la_SOURCES = plugins/top_k/top_k.c
+plugins_top_k_la_SOURCES = plugins/top_k/few.h plugins/top_k/top_k.c
 plugins_top_k_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_top_k_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_top_k_la_LIBADD = $(M_LIBS)

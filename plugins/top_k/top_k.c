@@ -12,6 +12,7 @@
 #include "plugins/common/dense.h"
 #include "plugins/common/reduce.h"
 #include "plugins/common/walk.h"
+#include "plugins/top_k/few.h"
 
 static int top_k_shape(const strata_node *n)
 {
@@ -238,6 +239,36 @@ static void take_floats(const struct top_k_call *c, struct best *heap, int64_t f
     }
 }
 
+/* The line of floats at `from`, best first. */
+static void find_few(const struct top_k_call *c, struct best *best, int64_t from)
+{
+    struct few few = {.k = c->params->k, .flip = (uint32_t)c->flip};
+    float buffer[GATHER_STRETCH];
+    for (int64_t j = 0, part; j < c->lines.length; j += part) {
+        part = c->lines.length - j < GATHER_STRETCH ? c->lines.length - j : GATHER_STRETCH;
+        few_take(&few, gather_load(&c->run->in[0], from + j, part, buffer), part, j);
+    }
+    for (int64_t j = 0; j < few.k; j++)
+        best[j] = (struct best){few.best[j] >> 32, few_index(few.best[j])};
+}
+
+/* The line at `from`, whose elements are `step` apart, best first. */
+static void find(const struct top_k_call *c, struct best *heap, int64_t from, int64_t step,
+                 bool floats)
+{
+    const strata_tensor *x = &c->run->in[0];
+    const int64_t k = c->params->k;
+    for (int64_t j = 0; j < k; j++)
+        heap[j] = (struct best){key_at(x, from + j * step) ^ c->flip, j};
+    heap_make(heap, k);
+    if (step == 1 && floats)
+        take_floats(c, heap, from, k);
+    else
+        for (int64_t j = k; j < c->lines.length; j++)
+            offer(heap, k, key_at(x, from + j * step) ^ c->flip, j);
+    heap_sort(heap, k);
+}
+
 static void top_k_line(const struct top_k_call *c, int64_t line)
 {
     const strata_tensor *x = &c->run->in[0], *y = &c->run->out[0];
@@ -245,20 +276,16 @@ static void top_k_line(const struct top_k_call *c, int64_t line)
     const int64_t from = lines_start(line, c->lines.length, step);
     const int64_t to = lines_start(line, k, step);
     const size_t size = dtype_size(x->dtype);
-    struct best *heap = (struct best *)c->run->workspace + line * k;
-    for (int64_t j = 0; j < k; j++)
-        heap[j] = (struct best){key_at(x, from + j * step) ^ c->flip, j};
-    heap_make(heap, k);
-    if (step == 1 && dense_is_real(x->dtype) && x->dtype != STRATA_FP64)
-        take_floats(c, heap, from, k);
+    const bool floats = dense_is_real(x->dtype) && x->dtype != STRATA_FP64;
+    struct best *best = (struct best *)c->run->workspace + line * k;
+    if (step == 1 && floats && few_fits(k, c->lines.length))
+        find_few(c, best, from);
     else
-        for (int64_t j = k; j < c->lines.length; j++)
-            offer(heap, k, key_at(x, from + j * step) ^ c->flip, j);
-    heap_sort(heap, k);
+        find(c, best, from, step, floats);
     for (int64_t j = 0; j < k; j++) {
-        ((int64_t *)c->run->out[1].data)[to + j * step] = heap[j].index;
+        ((int64_t *)c->run->out[1].data)[to + j * step] = best[j].index;
         memcpy((char *)y->data + (size_t)(to + j * step) * size,
-               (const char *)x->data + (size_t)(from + heap[j].index * step) * size,
+               (const char *)x->data + (size_t)(from + best[j].index * step) * size,
                size);
     }
 }
