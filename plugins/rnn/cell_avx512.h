@@ -33,8 +33,8 @@ CELL_AVX512 __m512 cell_power(__m512 t)
 CELL_AVX512 __m512 cell_sigmoid(__m512 x)
 {
     const __m512 magic = _mm512_set1_ps(0x1.8000fep23f);
-    const __m512 a = _mm512_min_ps(_mm512_set1_ps(87),
-                                   _mm512_max_ps(_mm512_set1_ps(-87), x));
+    const __m512 a =
+        _mm512_min_ps(_mm512_set1_ps(87), _mm512_max_ps(_mm512_set1_ps(-87), x));
     const __m512 t = _mm512_fnmadd_ps(a, _mm512_set1_ps(0x1.715476p0f), magic);
     const __m512 n = _mm512_sub_ps(t, magic);
     /* -r: in one step, as log(2) is off by 2^-29 and n is large where little depends on
@@ -78,8 +78,8 @@ CELL_AVX512 void cell_own_lstm(float *z, int64_t apart, float *c, float *h, int6
         const __m512 forget = cell_sigmoid(_mm512_loadu_ps(z + RNN_F * apart + i));
         const __m512 candidate = cell_tanh(_mm512_loadu_ps(z + RNN_C * apart + i));
         const __m512 out = cell_sigmoid(_mm512_loadu_ps(z + RNN_O * apart + i));
-        const __m512 cell = _mm512_fmadd_ps(forget, _mm512_loadu_ps(c + i),
-                                            _mm512_mul_ps(in, candidate));
+        const __m512 cell =
+            _mm512_fmadd_ps(forget, _mm512_loadu_ps(c + i), _mm512_mul_ps(in, candidate));
         _mm512_storeu_ps(c + i, cell);
         _mm512_storeu_ps(h + i, _mm512_mul_ps(out, cell_tanh(cell)));
     }
@@ -104,10 +104,9 @@ CELL_AVX512 void cell_own_gru(const float *z, int64_t apart, const float *after,
         __m512 x = _mm512_loadu_ps(z + RNN_CANDIDATE * apart + i);
         if (after)
             x = _mm512_fmadd_ps(reset, _mm512_loadu_ps(after + i), x);
-        _mm512_storeu_ps(h + i,
-                         _mm512_fmadd_ps(update, _mm512_loadu_ps(old + i),
-                                         _mm512_mul_ps(_mm512_sub_ps(one, update),
-                                                       cell_tanh(x))));
+        _mm512_storeu_ps(h + i, _mm512_fmadd_ps(update, _mm512_loadu_ps(old + i),
+                                                _mm512_mul_ps(_mm512_sub_ps(one, update),
+                                                              cell_tanh(x))));
     }
 }
 

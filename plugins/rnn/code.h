@@ -11,8 +11,8 @@
 #define RNN_LANES 16 /* units of a panel */
 #define RNN_ROWS 8   /* most rows of one call, a power of 2 */
 
-/* Products of rows and a panel, which go on from other sums. A panel has k rows of two gates
- * x lanes, then k rows of the next two, or one. */
+/* Products of rows and a panel, which go on from other sums. A panel has k rows of two
+ * gates x lanes, then k rows of the next two, or one. */
 struct rnn_sums {
     const float *a[RNN_ROWS];     /* k numbers each */
     const float *start[RNN_ROWS]; /* gates x lanes */

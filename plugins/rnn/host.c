@@ -6,7 +6,6 @@
 
 #include "plugins/common/element.h"
 
-
 /* ---- workspace -----------------------------------------------------------------------
  */
 
@@ -127,9 +126,9 @@ int rnn_host_run(const strata_run *r)
 {
     const struct rnn_host *state = r->state;
     struct rnn_job j = {.r = r,
-                    .p = rnn_plan_of(r->params, r->in, r->weight),
-                    .code = rnn_code_choose(),
-                    .packed = state->packed};
+                        .p = rnn_plan_of(r->params, r->in, r->weight),
+                        .code = rnn_code_choose(),
+                        .packed = state->packed};
     const struct rnn_plan *p = &j.p;
     const int32_t *lengths = rnn_input(r->n_in, r->in, RNN_LENGTHS);
     furnish(p, r->in[RNN_X].dtype, r->workspace, &j.room);

@@ -13,8 +13,9 @@ plugins_rnn_la_SOURCES = \
 	plugins/rnn/pack.c \
 	plugins/rnn/rnn.c \
 	plugins/rnn/rnn.h \
-	plugins/rnn/steps.c
-plugins_rnn_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+	plugins/rnn/steps.c \
+	plugins/rnn/sums.h
+plugins_rnn_la_CFLAGS = $(CFLAGS_FOR_PLUGINS) -fno-math-errno -fno-trapping-math
 plugins_rnn_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_rnn_la_LIBADD = $(M_LIBS)
 LAYER_CASES += tests/plugins/rnn.c

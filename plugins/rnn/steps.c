@@ -49,8 +49,7 @@ static int next_group(const struct rnn_job *j, const struct turn *t, int64_t *at
             continue;
         g->row[n] = *at;
         g->time[n] = rnn_time(p, t->direction, length, t->i);
-        g->state[n] =
-            (t->direction * p->batch + *at) * j->units + t->panel * RNN_LANES;
+        g->state[n] = (t->direction * p->batch + *at) * j->units + t->panel * RNN_LANES;
         g->z[n] = rnn_sums_place(j, g->time[n], *at, t->direction, t->panel);
         n++;
     }
@@ -60,13 +59,13 @@ static int next_group(const struct rnn_job *j, const struct turn *t, int64_t *at
     return n > 0;
 }
 
-/* Gates from `first` on go on from the inputs' sums with those of `from`, states. own: gru's
- * candidate begins with its bias, and is left to the reset. */
+/* Gates from `first` on go on from the inputs' sums with those of `from`, states. own:
+ * gru's candidate begins with its bias, and is left to the reset. */
 static void recur(const struct rnn_job *j, const struct turn *t, struct group *g,
                   const float *from, enum rnn_span span, int first, const float *own)
 {
-    const float *weight = j->line[t->direction].recurrent +
-                          t->panel * j->p.hidden * j->p.gates * RNN_LANES;
+    const float *weight =
+        j->line[t->direction].recurrent + t->panel * j->p.hidden * j->p.gates * RNN_LANES;
     struct rnn_sums s = {.gate = g->apart, .own = own};
     for (int m = 0; m < 1 << g->index; m++) {
         const int row = m < g->n ? m : g->n - 1;
@@ -87,15 +86,15 @@ static const float *old_states(const struct rnn_job *j, const struct turn *t)
 
 static const float *bias_of(const struct rnn_job *j, const struct turn *t, int gate)
 {
-    return j->line[t->direction].bias +
-           (t->panel * (j->p.gates + 1) + gate) * RNN_LANES;
+    return j->line[t->direction].bias + (t->panel * (j->p.gates + 1) + gate) * RNN_LANES;
 }
 
 static void move_lstm(const struct rnn_job *j, const struct turn *t, struct group *g)
 {
-    const float *peephole = j->r->weight[RNN_P].rank > 0
-                                ? j->line[t->direction].peephole + t->panel * 3 * RNN_LANES
-                                : NULL;
+    const float *peephole =
+        j->r->weight[RNN_P].rank > 0
+            ? j->line[t->direction].peephole + t->panel * 3 * RNN_LANES
+            : NULL;
     recur(j, t, g, old_states(j, t), RNN_FOUR, 0, NULL);
     j->code->gather(g->c, j->room.c, g->state, g->n);
     j->code->lstm(&j->p.rule[t->direction], g->sum, g->apart, peephole, g->c, g->h,
@@ -133,8 +132,8 @@ static void end_gru(const struct rnn_job *j, const struct turn *t, struct group 
 {
     recur(j, t, g, j->room.reset, RNN_LAST, RNN_CANDIDATE, NULL);
     j->code->gather(g->old, old_states(j, t), g->state, g->n);
-    j->code->gather(g->sum + RNN_UPDATE * g->apart,
-                    j->room.sums + RNN_UPDATE * RNN_LANES, g->z, g->n);
+    j->code->gather(g->sum + RNN_UPDATE * g->apart, j->room.sums + RNN_UPDATE * RNN_LANES,
+                    g->z, g->n);
     j->code->gru(&j->p.rule[t->direction], g->sum, g->apart, NULL, g->old, g->h,
                  g->n * RNN_LANES);
 }
@@ -194,7 +193,7 @@ static void move(const struct rnn_job *j, const struct turn *t)
             reset_gru(j, t, &g);
             continue;
         }
-        (t->late                     ? end_gru
+        (t->late                    ? end_gru
          : p->op == STRATA_RNN_LSTM ? move_lstm
          : p->op == STRATA_RNN_GRU  ? move_gru
                                     : move_simple)(j, t, &g);
@@ -205,8 +204,8 @@ static void move(const struct rnn_job *j, const struct turn *t)
 /* ---- teams ---------------------------------------------------------------------------
  */
 
-/* The k-th of [first, last), from the last on in every second step: what a cache still has
- * of R then comes first. */
+/* The k-th of [first, last), from the last on in every second step: what a cache still
+ * has of R then comes first. */
 static int64_t in_turns(const struct turn *t, int64_t first, int64_t last, int64_t k)
 {
     return (t->i + t->late) % 2 ? first + last - 1 - k : k;
@@ -233,8 +232,8 @@ static void walk_rows(const struct rnn_job *j, int64_t steps, int64_t team, int6
 }
 
 /* Where the threads of a team wait for each other: how often one of them came. libgomp's
- * barrier wakes sleepers by a system call whether there are any or not, and where a thread
- * has lost its processor the others spin for milliseconds. */
+ * barrier wakes sleepers by a system call whether there are any or not, and where a
+ * thread has lost its processor the others spin for milliseconds. */
 struct meeting {
     int64_t come __attribute__((aligned(64)));
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The best few of a line of floats, in order, in two registers of AVX-512: one more goes
- * among them by minima and maxima, where a heap has a branch for each comparison that none
- * foresees.
+ * among them by minima and maxima, where a heap has a branch for each comparison that
+ * none foresees.
  */
 #ifndef PLUGINS_TOP_K_FEW_H
 #define PLUGINS_TOP_K_FEW_H
@@ -32,8 +32,7 @@ ROW_AVX512 static void few_take(struct few *f, const float *x, int64_t n, int64_
     __m512i first = _mm512_loadu_si512(f->best), second = _mm512_loadu_si512(f->best + 8);
     const __m512i place = _mm512_set1_epi64((f->k - 1) % 8);
     for (int64_t i = 0; i < n; i += FEW) {
-        const __m512i last =
-            _mm512_permutexvar_epi64(place, f->k <= 8 ? first : second);
+        const __m512i last = _mm512_permutexvar_epi64(place, f->k <= 8 ? first : second);
         const uint32_t key =
             (uint32_t)((uint64_t)_mm_cvtsi128_si64(_mm512_castsi512_si128(last)) >> 32) ^
             f->flip;
@@ -48,7 +47,7 @@ ROW_AVX512 static void few_take(struct few *f, const float *x, int64_t n, int64_
             const int64_t at = i + __builtin_ctz(past);
             const uint32_t order = top_k_key32(strata_bits_of_float(x[at])) ^ f->flip;
             const __m512i next = _mm512_set1_epi64(
-                (int64_t)((uint64_t)order << 32 | (uint32_t)~(uint64_t)(index + at)));
+                (int64_t)((uint64_t)order << 32 | (uint32_t) ~(uint64_t)(index + at)));
             second = _mm512_max_epu64(
                 second, _mm512_min_epu64(_mm512_alignr_epi64(second, first, 7), next));
             first = _mm512_max_epu64(

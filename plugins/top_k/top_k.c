@@ -245,7 +245,8 @@ static void find_few(const struct top_k_call *c, struct best *best, int64_t from
     struct few few = {.k = c->params->k, .flip = (uint32_t)c->flip};
     float buffer[GATHER_STRETCH];
     for (int64_t j = 0, part; j < c->lines.length; j += part) {
-        part = c->lines.length - j < GATHER_STRETCH ? c->lines.length - j : GATHER_STRETCH;
+        part =
+            c->lines.length - j < GATHER_STRETCH ? c->lines.length - j : GATHER_STRETCH;
         few_take(&few, gather_load(&c->run->in[0], from + j, part, buffer), part, j);
     }
     for (int64_t j = 0; j < few.k; j++)
@@ -253,8 +254,8 @@ static void find_few(const struct top_k_call *c, struct best *best, int64_t from
 }
 
 /* The line at `from`, whose elements are `step` apart, best first. */
-static void find(const struct top_k_call *c, struct best *heap, int64_t from, int64_t step,
-                 bool floats)
+static void find(const struct top_k_call *c, struct best *heap, int64_t from,
+                 int64_t step, bool floats)
 {
     const strata_tensor *x = &c->run->in[0];
     const int64_t k = c->params->k;
