@@ -63,7 +63,8 @@ ROW_INLINE void SUMS_NAME(sum_some)(const struct rnn_sums *s, int64_t k,
                 const float *at = SUMS_NAME(weight_at)(panel, from + c, stride, k, i + t);
                 memcpy(&x[c], at, sizeof x[c]);
                 if (rows >= 4 && c % PARTS == 0) /* a row alone has no room for it */
-                    __builtin_prefetch(at + AHEAD);
+                    __builtin_prefetch(
+                        (const void *)((uintptr_t)at + AHEAD * sizeof *at));
             }
             UNROLL for (int m = 0; m < rows; m++) UNROLL for (int c = 0; c < n; c++)
                 part[m + t][c] += a[m][i + t] * x[c];
