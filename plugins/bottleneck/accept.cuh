@@ -84,7 +84,7 @@ static inline int bottleneck_take(const strata_node *n,
     if (!why)
         why = refuse_tails(n, s);
     if (!why && (n->in[0].size > INT32_MAX || n->out[0].size > INT32_MAX))
-        why = "it is for tensors of less than 2^31 bytes";
+        why = "it is for tensors of less than 2^31 elements";
     return why ? refuse(n, why) : STRATA_OK;
 }
 

@@ -76,14 +76,21 @@ static __device__ inline float bottleneck_of(const float *w, int row, int rows,
     return row < rows && column < columns ? w[(int64_t)row * columns + column] : 0;
 }
 
+/* Of the first stage. Rows past its results are some of them again: of zeros an infinite
+ * input would make NaN, which the windows' zeros do not undo. */
+static __device__ inline float bottleneck_first(const bottleneck_weights &w, int row,
+                                                int column)
+{
+    return bottleneck_of(w.reduce, row % w.reduced, w.reduced, column, w.channels);
+}
+
 /* Result m of 64 and depth k of matrix p of a block. */
 static __device__ inline float bottleneck_weight(const bottleneck_weights &w, int root,
                                                  int block, int p, int m, int k)
 {
     const int i = block / root, j = block % root, parts = 4 / root;
     if (p < BOTTLENECK_REDUCE)
-        return bottleneck_of(w.reduce, j * 64 + m, w.reduced, i * 256 + p * 64 + k,
-                             w.channels);
+        return bottleneck_first(w, j * 64 + m, i * 256 + p * 64 + k);
     p -= BOTTLENECK_REDUCE;
     if (p < BOTTLENECK_WINDOWS)
         return i * 64 + m < w.convolved && j * 64 + k < w.reduced

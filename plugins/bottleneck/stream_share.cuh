@@ -57,7 +57,7 @@ static __device__ inline float stream_weight(const bottleneck_weights &w, int pa
     const int half = matrix % 2 * 64;
     int piece = matrix / 2;
     if (piece < panels)
-        return bottleneck_of(w.reduce, half + m, w.reduced, piece * 64 + k, w.channels);
+        return bottleneck_first(w, half + m, piece * 64 + k);
     piece -= panels;
     const int element = piece / 2, depth = piece % 2 * 64 + k;
     if (element < BOTTLENECK_WINDOWS)

@@ -67,7 +67,7 @@ static __device__ inline float strip_weight(const bottleneck_weights &w, int pan
                                             int matrix, int m, int k)
 {
     if (matrix < panels)
-        return bottleneck_of(w.reduce, m, w.reduced, matrix * 64 + k, w.channels);
+        return bottleneck_first(w, m, matrix * 64 + k);
     matrix -= panels;
     if (matrix < BOTTLENECK_WINDOWS)
         return m < w.convolved && k < w.reduced

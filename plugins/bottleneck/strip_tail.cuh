@@ -260,7 +260,7 @@ static __device__ inline void strip_finish(const Job &job, const float (&sum)[8]
 {
     if (job.projected.kind != STAGE_BOUNDS)
         strip_finish_all<STRIP_CURVED>(job, sum, added, at, part, cache);
-    else if (job.projected.low == 0 && job.projected.high > 65504)
+    else if (job.projected.low == 0 && job.projected.high >= 65520) /* FP16: infinite */
         strip_finish_all<STRIP_POSITIVE>(job, sum, added, at, part, cache);
     else
         strip_finish_all<STRIP_BOUNDED>(job, sum, added, at, part, cache);

@@ -183,12 +183,15 @@ struct inverted_weights {
     int32_t in_c, middle, out_c; /* without pads */
 };
 
-/* Element i of a step's first weights: a row of the input's channels for each result. */
+/* Element i of a step's first weights: a row of the input's channels for each result.
+ * Rows past the results are some of them again: of zeros an infinite input would make
+ * NaN, which the zeros of what follows do not undo. */
 static __device__ inline float
 inverted_expanding(const inverted_job &j, const inverted_weights &w, int from, int i)
 {
-    const int wide = j.depth + INVERTED_APART, m = from + i / wide, c = i % wide;
-    return m < w.middle && c < w.in_c ? w.expand[(int64_t)m * w.in_c + c] : 0;
+    const int wide = j.depth + INVERTED_APART, c = i % wide;
+    const int m = (from + i / wide) % w.middle;
+    return c < w.in_c ? w.expand[(int64_t)m * w.in_c + c] : 0;
 }
 
 static __device__ inline float inverted_projecting(const inverted_job &j,

@@ -110,7 +110,8 @@ static __device__ inline uint64_t windows_descriptor(uint32_t address)
 /* ---- the image's rows -----------------------------------------------------------------
  */
 
-/* Where a block is: the rows of one image under one tile of columns. */
+/* Where a block is: the rows of one image under one tile of columns. Made once the kernel
+ * before has ended: loads through x cannot be moved before it. */
 template <typename T>
 struct stem_strip {
     const T *x;     /* the thread's first pixel in row 0 of plane 0 */
@@ -125,6 +126,7 @@ struct stem_strip {
     {
         x = (const T *)job.x + (int64_t)image * job.channels * job.height * job.width +
             column;
+        asm volatile("" : "+l"(x));
     }
 };
 
