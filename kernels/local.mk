@@ -91,6 +91,7 @@ kernels_strata_cuda_la_SOURCES = \
 	kernels/stream.h \
 	$(CUDA_SHARED_SOURCES)
 kernels_strata_cuda_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) \
+	-DCUDA_NEWEST_ARCH=$(CUDA_NEWEST_ARCH) \
 	-DSTRATA_EXPORT_API='__attribute__((visibility("hidden")))'
 kernels_strata_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 kernels_strata_cuda_la_LIBADD = $(CUDA_SOURCES:.cu=.lo) $(CUDA_LIBS) $(PTHREAD_LIBS)

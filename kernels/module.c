@@ -13,6 +13,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 #define LEAST_SM 75 /* what this toolkit still compiles for */
+#define HOPPER_SM 90
 
 /* Dense multiply-add rates per multiprocessor and clock, by compute capability; the rest
  * is read off the device. FP32 on the ordinary units, FP16 and INT8 on tensor cores. */
@@ -155,6 +156,25 @@ static int check_index(int index, strata_error *err)
     return STRATA_OK;
 }
 
+/* Impls are chosen by the chip. The driver compiles an older chip's PTX for it, in which
+ * what they use of 9.0 is left out: they would compute nothing, and say nothing. */
+static int check_chip(const struct cudaDeviceProp *found, strata_error *err)
+{
+    if (found->major * 10 + found->minor < LEAST_SM)
+        return error_set(err, STRATA_EUNSUPPORTED,
+                         "%s has compute capability %d.%d; %d.%d or later is needed",
+                         found->name, found->major, found->minor, LEAST_SM / 10,
+                         LEAST_SM % 10);
+    if (found->major * 10 >= HOPPER_SM && CUDA_NEWEST_ARCH < HOPPER_SM)
+        return error_set(err, STRATA_EUNSUPPORTED,
+                         "%s has compute capability %d.%d, and this build's kernels are "
+                         "compiled for %d.%d at most; configure it with "
+                         "--with-cuda-arch=90 or later",
+                         found->name, found->major, found->minor, CUDA_NEWEST_ARCH / 10,
+                         CUDA_NEWEST_ARCH % 10);
+    return STRATA_OK;
+}
+
 static int open_device(struct cuda_device *d, strata_error *err)
 {
     struct cudaDeviceProp found;
@@ -162,13 +182,10 @@ static int open_device(struct cuda_device *d, strata_error *err)
     if (status == STRATA_OK)
         status = cuda_status(d, cudaGetDeviceProperties(&found, d->index),
                              "reading its properties", err);
+    if (status == STRATA_OK)
+        status = check_chip(&found, err);
     if (status != STRATA_OK)
         return status;
-    if (found.major * 10 + found.minor < LEAST_SM)
-        return error_set(err, STRATA_EUNSUPPORTED,
-                         "%s has compute capability %d.%d; %d.%d or later is needed",
-                         found.name, found.major, found.minor, LEAST_SM / 10,
-                         LEAST_SM % 10);
     read_properties(d, &found);
     return cuda_memory_open(d, err);
 }

@@ -124,12 +124,14 @@ AC_DEFUN([STRATA_CUDA], [
   # nvcc makes the same of 8.9's PTX as of 8.0's, and of 12.0's as of 10.0's, and writing
   # PTX takes long: these share it (docs/log/build-times.md).
   NVCC_ARCH_FLAGS=
+  CUDA_NEWEST_ARCH=0
   strata_archs=`echo "$with_cuda_arch" | tr ',' ' '`
   for strata_arch in $strata_archs; do
     strata_ptx=${strata_arch%-virtual} strata_code=sm_$strata_arch
     AS_CASE([$strata_ptx],
       [@<:@0-9@:>@@<:@0-9@:>@|@<:@0-9@:>@@<:@0-9@:>@@<:@0-9@:>@], [],
       [AC_MSG_ERROR([--with-cuda-arch=$with_cuda_arch: write numbers, as 80,90, or 90-virtual])])
+    AS_IF([test "$strata_ptx" -gt "$CUDA_NEWEST_ARCH"], [CUDA_NEWEST_ARCH=$strata_ptx])
     AS_CASE([$strata_arch], [*-virtual], [strata_code=compute_$strata_ptx])
     AS_CASE(["$strata_arch of $strata_archs "],
       ["89 of "*80" "*], [strata_ptx=80],
@@ -161,6 +163,7 @@ AC_DEFUN([STRATA_CUDA], [
     [NVCC_WERROR="-Werror=all-warnings --compiler-options=-Werror"])
   AC_SUBST([NVCC])
   AC_SUBST([NVCC_ARCH_FLAGS])
+  AC_SUBST([CUDA_NEWEST_ARCH])
   AC_SUBST([NVCC_WERROR])
   AC_SUBST([CUDA_HOME])
   # A toolkit that the dynamic loader does not know is found by where it lies.
