@@ -112,7 +112,8 @@ bool span_int(struct config *c, const struct config_pair *p, struct span s, int6
         return false;
     }
     if (!fits || value < min || value > max) {
-        range_text(range, min, max);
+        const bool huge = !fits && max == INT64_MAX && s.text[0] != '-';
+        range_text(range, huge ? INT64_MIN : min, max); /* the least would say nothing */
         config_error(c, span_place(c, p, s), "%.*s is out of range: %s", (int)s.n, s.text,
                      range);
         return false;
