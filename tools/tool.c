@@ -188,12 +188,14 @@ static int build_engine(struct tool_session *s, strata_error *err)
 {
     struct tool_signals before;
     const enum cost_kind kind = s->network->build.costs.kind;
-    if (cost_kind_of(kind) == COSTS_ANALYTIC)
-        return strata_engine_build(&s->engine, s->handle, s->network, err);
-    tool_begin_work(&before);
+    const bool measures = cost_kind_of(kind) != COSTS_ANALYTIC;
+    if (measures)
+        tool_begin_work(&before);
     int status = strata_engine_build(&s->engine, s->handle, s->network, err);
-    tool_end_work(&before);
-    if (status == STRATA_OK)
+    if (measures)
+        tool_end_work(&before);
+    status = tool_file_status(status, err); /* the device is there */
+    if (status == STRATA_OK && measures)
         note_costs(s, kind == COSTS_DEFAULT && !s->network->build.costs.save);
     return status;
 }
