@@ -133,7 +133,7 @@ static int probe(strata_engine *e, strata_error *err)
     strata_error why = {0};
     int status = probe_batch(e, &why);
     if (status == STRATA_ENOMEM)
-        return error_set(err, status, "%s: %s", net->path, why.message);
+        return error_set(err, status, "%s", why.message);
     if (status != STRATA_OK && !(e->only_batch = duplicate(why.message, err)))
         return STRATA_ENOMEM;
     e->batch_symbol = status == STRATA_OK ? net->batch_symbol : -1;
@@ -141,8 +141,7 @@ static int probe(strata_engine *e, strata_error *err)
         log_line(STRATA_LOG_INFO, "%s: %s is no batch, and run at its very sizes: %s",
                  net->path, net->symbols[net->batch_symbol].name, why.message);
     status = probe_sizes(e, &why);
-    return status == STRATA_OK ? status
-                               : error_set(err, status, "%s: %s", net->path, why.message);
+    return status == STRATA_OK ? status : error_set(err, status, "%s", why.message);
 }
 
 /* Mutual recursion with build (engine.c): it ends because what it builds has a lender,

@@ -117,7 +117,8 @@ static int make_engine(strata_engine **out, strata_handle *handle,
         *out = e;
         return STRATA_OK;
     }
-    if (!error_has_place(err))
+    const bool inner = from->lender && !from->planner; /* of an engine that says it */
+    if (!inner && !error_has_place(err))
         error_prefix(err, "%s", network->path);
     strata_engine_destroy(e);
     return status;
