@@ -26,8 +26,9 @@ int schedule_alias(struct schedule *s, const struct planner_node *n,
     return status;
 }
 
-/* Put a part where it belongs: its memory there if it has its own, else a copy. */
-static int settle_piece(struct schedule *s, int part, int64_t cost, int whole,
+/* Put a part where it belongs: its memory there if it has its own, else a copy in the
+ * whole's format, which that of what it is a slice of may not be. */
+static int settle_piece(struct schedule *s, int part, int format, int64_t cost, int whole,
                         int64_t begin, strata_error *err)
 {
     struct execution *x = s->x;
@@ -38,7 +39,7 @@ static int settle_piece(struct schedule *s, int part, int64_t cost, int whole,
         memory->begin = begin;
         return schedule_relabel(x, part, whole, err);
     }
-    struct plan_label home = {.format = x->values[part].format, .stage = PLAN_HOME};
+    struct plan_label home = {.format = format, .stage = PLAN_HOME};
     int status = schedule_add_value(s, &copy, x->values[part].tensor, home, err);
     if (status != STRATA_OK)
         return status;
@@ -95,8 +96,9 @@ static int join(struct schedule *s, const struct planner_node *n, int *parts,
         const struct planner_slice at = planner_find_part(s->planner, n, i, format);
         const struct plan_step *c =
             schedule_conversion(s, op->in[i], plan_in_label(choice, i));
-        status = at.pitched ? settle_apart(s, parts[i], whole, at.begin, err)
-                            : settle_piece(s, parts[i], c->cost, whole, at.begin, err);
+        status = at.pitched
+                     ? settle_apart(s, parts[i], whole, at.begin, err)
+                     : settle_piece(s, parts[i], format, c->cost, whole, at.begin, err);
     }
     return status;
 }

@@ -15,6 +15,7 @@ CRITERION_TESTS += \
 	tests/planner/fusion/pooled \
 	tests/planner/fusion/project \
 	tests/planner/fusion/reduce \
+	tests/planner/fusion/slices \
 	tests/planner/linear \
 	tests/planner/merge \
 	tests/planner/merge_faults \
@@ -112,6 +113,10 @@ tests_libplanner_counted_la_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) -DCOUNT_
 	$(COUNTED_ARENA) \
 	-include $(top_srcdir)/tests/network/steps.h
 tests_libplanner_counted_la_CFLAGS = $(AM_CFLAGS) $(COUNTING_CFLAGS)
+tests_planner_fusion_slices_SOURCES = tests/planner/fusion/slices.c \
+	tests/planner/fusion/chains.h tests/planner/fusion/prices.h \
+	tests/planner/fusion/fusing.h tests/planner/planning.h \
+	tests/engine/engine_session.h
 tests_planner_linear_SOURCES = tests/planner/linear.c tests/planner/planning.h \
 	tests/network/steps.h
 tests_planner_linear_CPPFLAGS = $(AM_CPPFLAGS) $(COUNTED_ARENA)
