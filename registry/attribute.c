@@ -142,6 +142,17 @@ static int check_default(const strata_attr *a, size_t i, strata_error *err)
     }
 }
 
+/* Of a network's layers, whatever their type (network/layers.c): what is named so could
+ * not be given. */
+static bool is_taken(const char *name)
+{
+    static const char *const keys[] = {"type", "inputs", "weights", "format", "impl"};
+    bool taken = false;
+    for (size_t i = 0; i < ARRAY_LENGTH(keys); i++)
+        taken |= strcmp(keys[i], name) == 0;
+    return taken;
+}
+
 int attribute_check(const strata_attr *attrs, size_t i, size_t params_size,
                     strata_error *err)
 {
@@ -150,6 +161,8 @@ int attribute_check(const strata_attr *attrs, size_t i, size_t params_size,
         return refuse(err, "attrs[%zu].name is NULL", i);
     if (!name_is_key(a->name, strlen(a->name)))
         return refuse(err, "attrs[%zu].name '%s' is not [a-z][a-z0-9_]*", i, a->name);
+    if (is_taken(a->name))
+        return refuse(err, "attrs[%zu].name '%s' is a key of every layer", i, a->name);
     for (size_t j = 0; j < i; j++)
         if (!strcmp(attrs[j].name, a->name))
             return refuse(err, "attrs[%zu] and attrs[%zu] are both named '%s'", j, i,
@@ -170,6 +183,8 @@ int weight_check(const strata_weight *weights, size_t i, strata_error *err)
         return refuse(err, "weights[%zu].name is NULL", i);
     if (!name_is_key(w->name, strlen(w->name)))
         return refuse(err, "weights[%zu].name '%s' is not [a-z][a-z0-9_]*", i, w->name);
+    if (is_taken(w->name))
+        return refuse(err, "weights[%zu].name '%s' is a key of every layer", i, w->name);
     for (size_t j = 0; j < i; j++)
         if (!strcmp(weights[j].name, w->name))
             return refuse(err, "weights[%zu] and weights[%zu] are both named '%s'", j, i,

@@ -156,6 +156,7 @@ DAMAGE(attrs_many, t->layer.attrs.n = 100000)
 DAMAGE(attrs_stride, t->layer.attrs.stride = 8)
 DAMAGE(attr_name_null, t->attrs[2].name = NULL)
 DAMAGE(attr_name, t->attrs[2].name = "Flag")
+DAMAGE(attr_key, t->attrs[2].name = "impl")
 DAMAGE(attr_twice, t->attrs[2].name = "axis")
 DAMAGE(attr_type, t->attrs[2].type = 7)
 DAMAGE(attr_flags, t->attrs[2].flags = 2)
@@ -178,6 +179,7 @@ DAMAGE(attr_list, t->attrs[5].def_text = "3xx3")
 DAMAGE(attr_list_range, t->attrs[5].def_text = "3x65")
 DAMAGE(attr_list_real, t->attrs[6].def_text = "0.5x2")
 DAMAGE(weight_name, t->weights[1].name = "Bias")
+DAMAGE(weight_key, t->weights[1].name = "weights")
 DAMAGE(weight_null, t->weights[1].name = NULL)
 DAMAGE(weight_twice, t->weights[1].name = "weight")
 DAMAGE(weight_flags, t->weights[1].flags = 8)
@@ -251,6 +253,7 @@ static const struct broken cases[] = {
     {"layer 'Good': attrs.stride 8 < ", damage_attrs_stride},
     {"layer 'Good': attrs[2].name is NULL", damage_attr_name_null},
     {"layer 'Good': attrs[2].name 'Flag' is not", damage_attr_name},
+    {"layer 'Good': attrs[2].name 'impl' is a key of every layer", damage_attr_key},
     {"layer 'Good': attrs[0] and attrs[2] are both named 'axis'", damage_attr_twice},
     {"layer 'Good': attrs[2] 'flag': type 7 is unknown", damage_attr_type},
     {"layer 'Good': attrs[2] 'flag': flags 0x2", damage_attr_flags},
@@ -278,6 +281,8 @@ static const struct broken cases[] = {
      damage_attr_list_range},
     {"layer 'Good': attrs[6] 'scale': default \"0.5x2\" is not", damage_attr_list_real},
     {"layer 'Good': weights[1].name 'Bias' is not", damage_weight_name},
+    {"layer 'Good': weights[1].name 'weights' is a key of every layer",
+     damage_weight_key},
     {"layer 'Good': weights[1].name is NULL", damage_weight_null},
     {"layer 'Good': weights[0] and weights[1] are both named", damage_weight_twice},
     {"layer 'Good': weights[1] 'bias': flags 0x8", damage_weight_flags},
