@@ -52,9 +52,14 @@ uint64_t engine_bytes_of_rows(const strata_engine *e, size_t binding, int64_t ro
                              : x->values[x->bindings[binding].value].bytes);
 }
 
-int engine_find_rows(strata_engine *e, const strata_engine *whole, strata_error *err)
+int engine_settle_rows(strata_engine *e, const strata_engine *whole, strata_error *err)
 {
     const struct execution *x = e->execution;
+    strata_error why = {0};
+    if (whole->batch_symbol >= 0)
+        e->batch = e->sizes[whole->batch_symbol];
+    else if (network_batch(e->network, &e->batch, &why) != STRATA_OK)
+        e->batch = whole->batch; /* it has no rows, or is run whole */
     for (size_t i = 0; i < x->n_bindings; i++) {
         const strata_desc *d = &x->values[x->bindings[i].value].desc;
         if (!whole->row_bytes[i] || strata_desc_count(d) == 0)
@@ -122,8 +127,7 @@ static int add_smaller(strata_engine *e, size_t plan, strata_error *err)
         return status;
     e->smaller[e->n_smaller++] = smaller;
     memcpy(smaller->sizes, sizes, sizeof sizes);
-    smaller->batch = e->batch_symbol >= 0 ? sizes[e->batch_symbol] : e->batch;
-    return engine_find_rows(smaller, e, err);
+    return engine_settle_rows(smaller, e, err);
 }
 
 /* Which sizes it is right for, and whether rows are apart. */

@@ -86,8 +86,9 @@ int engine_add_sizes(strata_engine *e, strata_error *err);
 void engine_free_sizes(strata_engine *e);
 /* Bytes of a binding for so many rows. */
 uint64_t engine_bytes_of_rows(const strata_engine *e, size_t binding, int64_t rows);
-/* Bytes of a row of the bindings that have rows in the whole engine. */
-int engine_find_rows(strata_engine *e, const strata_engine *whole, strata_error *err);
+/* Of one whose sizes are known: its batch, and bytes of a row of the bindings that have
+ * rows in the whole engine. */
+int engine_settle_rows(strata_engine *e, const strata_engine *whole, strata_error *err);
 /* sizes.c: combinations of listed sizes; the last is the engine's own. */
 size_t engine_count_plans(const strata_network *net);
 void engine_plan_sizes(const strata_network *net, size_t plan, int64_t *sizes);

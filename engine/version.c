@@ -48,17 +48,6 @@ static int plan_version(struct planner **out, const strata_engine **like,
     return STRATA_OK;
 }
 
-/* Rows of its bindings, where the whole's have some. */
-static int settle_rows(strata_engine *version, const strata_engine *e, strata_error *err)
-{
-    strata_error why = {0};
-    if (e->batch_symbol >= 0)
-        version->batch = version->sizes[e->batch_symbol];
-    else if (network_batch(version->network, &version->batch, &why) != STRATA_OK)
-        version->batch = e->batch; /* it has no rows, or is run whole */
-    return engine_find_rows(version, e, err);
-}
-
 int engine_make_version(strata_engine **out, const strata_engine *e,
                         strata_handle *handle, const int64_t *sizes, strata_error *err)
 {
@@ -75,7 +64,7 @@ int engine_make_version(strata_engine **out, const strata_engine *e,
     if (status != STRATA_OK)
         return status;
     memcpy((*out)->sizes, sizes, sizeof(*out)->sizes);
-    status = settle_rows(*out, e, err);
+    status = engine_settle_rows(*out, e, err);
     if (status == STRATA_OK)
         return status;
     strata_engine_destroy(*out);

@@ -72,6 +72,37 @@ Test(versions, what_was_not_used_for_longest_is_forgotten)
     close_net(&n);
 }
 
+/* Listed sizes and others: bindings have as many rows. */
+Test(versions, a_range_from_0_has_rows_in_the_first_dim)
+{
+    enum { ALL = 4 };
+    float x[ALL * WIDTH], y[ALL * WIDTH], all[ALL * WIDTH];
+    struct net n;
+    strata_error err;
+    strata_context *c;
+    strata_binding b = {.struct_size = sizeof b};
+    OK(open_sizes(&n, "N = 0..4: 0, 2, 4", "N x 16", "[layer y]\ntype = Softmax\n",
+                  &err));
+    OK(strata_context_create(&c, n.engine, n.handle, &err));
+    fill(x, ALL * WIDTH, 5);
+    for (int64_t rows = ALL; rows >= 0; rows--) {
+        OK(strata_context_set_dimension(c, "N", rows, &err));
+        for (int i = 0; i < 2; i++) {
+            OK(strata_context_binding(c, i, &b, &err));
+            cr_assert_eq(b.desc.dims[0], rows, "N = %d: %d", (int)rows,
+                         (int)b.desc.dims[0]);
+            cr_assert_eq(b.bytes, rows * WIDTH * 4, "N = %d", (int)rows);
+        }
+        OK(strata_copy_in(c, 0, x, &err));
+        OK(strata_context_run(c, &err));
+        OK(strata_copy_out(c, 1, rows == ALL ? all : y, &err));
+        cr_expect(rows == ALL || memcmp(y, all, (size_t)b.bytes) == 0, "N = %d",
+                  (int)rows);
+    }
+    strata_context_destroy(c);
+    close_net(&n);
+}
+
 /* ---- impls that do not take a size ----------------------------------------------------
  */
 
