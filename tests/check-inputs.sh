@@ -96,6 +96,14 @@ sed 's/^\[vars\]/[profile]/; s/^shape = 2 .*/N = 1, 2/; s/\${shape}/N x 2 x 2/' 
     >sizes.ini
 expect 0 '"1 x 2 x 2",1,' 'bench --batch chooses among sizes of [profile]' \
     $strata bench sizes.ini --batch 1,2 --duration 0 --iterations 1 --warmup 0 -o csv
+for range in 'N = 0..4: 1, 4' 'T = 1..3'; do
+    shape='N x 2 x 2'
+    [ "${range%% *}" = T ] && shape='1 x T x 2'
+    printf '[network]\nformat = 1\noutputs = y\n[profile]\n%s\n[input x]\nshape = %s
+[layer y]\ntype = Softmax\n' "$range" "$shape" >range.ini
+    expect 0 '"3 x [23] x 2",3,' "bench --batch leaves $range as it is" $strata bench \
+        range.ini --batch 3 --duration 0 --iterations 1 --warmup 0 -o csv
+done
 for option in times exportProfile saveEngine; do
     expect 2 'f.out: one file, but 2 cases; write one case at a time' \
         "bench --$option takes one case" $strata bench sizes.ini --batch 1,2 \

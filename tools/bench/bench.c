@@ -22,15 +22,33 @@ struct bench_case {
 
 /* ---- the network of a case -------------------------------------------------------- */
 
+/* Dims behind the first, where names of [profile] stay. */
+static void add_dims(char *text, size_t size, const strata_network *net,
+                     const struct network_input *input)
+{
+    const struct network_tensor *t = &net->tensors[input->tensor];
+    size_t used = 0;
+    text[0] = '\0';
+    for (int d = 1; d < t->rank && used < size; d++) {
+        const int symbol = input->symbols[d];
+        used += (size_t)(symbol >= 0 ? snprintf(text + used, size - used, " x %s",
+                                                net->symbols[symbol].name)
+                                     : snprintf(text + used, size - used, " x %lld",
+                                                (long long)t->dims[d]));
+    }
+}
+
+/* The first dim of an input, or the name that stands there. */
 static int set_shape(struct tool_options *o, const strata_network *net,
                      const struct network_input *input, const char *batch,
                      strata_error *err)
 {
-    const struct network_tensor *t = &net->tensors[input->tensor];
-    char dims[128];
-    tool_dims(dims, sizeof dims, t->dims + 1, t->rank - 1);
-    return variant_set(o, err, "input %s.shape=%s%s%s", input->name, batch,
-                       t->rank > 1 ? " x " : "", dims);
+    char dims[STRATA_MAX_RANK * (CONFIG_MAX_KEY + 4)];
+    if (input->symbols[0] >= 0)
+        return variant_set(o, err, "profile.%s=%s", net->symbols[input->symbols[0]].name,
+                           batch);
+    add_dims(dims, sizeof dims, net, input);
+    return variant_set(o, err, "input %s.shape=%s%s", input->name, batch, dims);
 }
 
 /* By the network's variable `batch`, the name of [profile] that has several values, or
