@@ -222,3 +222,33 @@ Test(reformat_values, empty_tensors_need_no_memory)
     cr_expect_eq(strata_desc_bytes(&a), 0);
     cr_expect_eq(strata_reformat(&a, NULL, &b, NULL, NULL), STRATA_OK);
 }
+
+/* Eight channels of 24 to eight others, in images of a batch. */
+Test(reformat_values, parts_of_one_tensor_are_apart)
+{
+    static const char *const formats[] = {"fp32:nchw", "fp32:nhwc", "fp32:nc/8hw8"};
+    const int64_t dims[] = {2, 8, 3, 5}, all[] = {2, 24, 3, 5};
+    enum { COUNT = 2 * 24 * 3 * 5 };
+    for (size_t i = 0; i < ARRAY_LENGTH(formats); i++) {
+        strata_desc part, whole;
+        strata_error err = {0};
+        float x[COUNT];
+        int64_t moved = 0;
+        cr_assert_eq(strata_desc_format(&part, formats[i], dims, 4, NULL), 0);
+        cr_assert_eq(strata_desc_format(&whole, formats[i], all, 4, NULL), 0);
+        memcpy(part.strides, whole.strides, sizeof part.strides);
+        const int64_t step = i == 1 ? 8 : 8 * 3 * 5; /* of eight channels */
+        for (int k = 0; k < COUNT; k++)
+            x[k] = (float)k;
+        cr_expect_eq(strata_reformat(&part, x + step, &part, x, &err), STRATA_OK, "%s",
+                     err.message);
+        for (int k = 0; k < COUNT; k++) {
+            const bool behind = x[k] != (float)k;
+            cr_expect(!behind || x[k] == (float)(k - step), "%s", formats[i]);
+            moved += behind;
+        }
+        cr_expect_eq(moved, 2 * 8 * 3 * 5, "%s", formats[i]);
+        cr_expect_eq(strata_reformat(&part, x + step / 2, &part, x, &err), STRATA_EINVAL,
+                     "%s", formats[i]);
+    }
+}
