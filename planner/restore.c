@@ -83,7 +83,9 @@ static int restore_step(struct planner *planner, const struct record_conversion 
     int64_t known = t->conversion[from * p->n_labels + to];
     if (known >= PLAN_INFINITE)
         return refuse_step(planner, c, "does not exist", err);
-    if ((known == 0) != (c->cost == 0))
+    /* To its place in a concatenation a tensor was copied where its layer could have been
+     * an alias, which the record does not tell. */
+    if (known > 0 ? c->cost == 0 : c->cost > 0 && c->to.stage != PLAN_HOME)
         return refuse_step(planner, c, known ? "is not free" : "is free", err);
     if (!plan_keeps_precision(p, root_of(p, t), from, to))
         return refuse_step(planner, c, "loses precision", err);
