@@ -10,6 +10,13 @@
 
 enum { VNNI_VECTORS = 4, VNNI_LANES = 16 };
 
+/* between*steps + (addend*byte + rest), by two FMAs: an output's quotient. is_exact: it
+ * rounds to the definition's byte for every step and byte that there are. */
+struct vnni_join {
+    float between, addend, rest;
+    int32_t is_exact;
+};
+
 /* What becomes of sums, lane by lane: a lane is a filter, or none, whose factor is 0. */
 struct vnni_lanes {
     const int32_t *correction; /* -zero*sum of weights */
@@ -17,6 +24,7 @@ struct vnni_lanes {
     int32_t multiplies; /* they allow quotients by products */
     float reach;        /* no scaled sum is larger */
     int32_t is_short;   /* quotients by all scales are two products */
+    struct vnni_join join;
 };
 
 /* From FP32 to whole numbers of a scale: bounds of the quotient, before the zero is
@@ -49,6 +57,9 @@ typedef int64_t vnni_filter_of(const void *user, int64_t lane);
  * beside its own zero. */
 int vnni_make_lanes(const strata_node *n, size_t lanes, int64_t depth, int32_t flip,
                     vnni_filter_of *filter_of, const void *user, struct vnni_lanes *out);
+
+/* vnni_join.c, in setup: of a node that rounds before it joins a second input. */
+struct vnni_join vnni_find_join(const strata_node *n);
 
 struct vnni_end vnni_end_of(const strata_run *r, const struct vnni_lanes *lanes);
 

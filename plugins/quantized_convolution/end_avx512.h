@@ -39,9 +39,10 @@ INSIDE __m512i steps(__m512 y, struct vnni_step s, int is_short)
     return _mm512_cvtps_epi32(_mm512_min_ps(q, _mm512_set1_ps(s.high)));
 }
 
-/* What becomes of sums, known where code is made for it. */
+/* What becomes of sums, known where code is made for it. joins: by the two FMAs of
+ * vnni_join, without bounds of lanes; flips: the second input is INT8 there. */
 struct kind {
-    int adds, between, slopes, to_bytes, is_short;
+    int adds, between, slopes, to_bytes, is_short, joins, flips;
 };
 
 INSIDE __m512 joined(const struct vnni_end *e, struct kind kind, __m512 y,
@@ -55,6 +56,15 @@ INSIDE __m512 joined(const struct vnni_end *e, struct kind kind, __m512 y,
                          _mm512_set1_epi32(e->zero_addend));
     return _mm512_add_ps(
         y, _mm512_mul_ps(_mm512_cvtepi32_ps(b), _mm512_set1_ps(e->scale_addend)));
+}
+
+/* 16 bytes of a second input as whole numbers, INT8 as UINT8 by its flipped sign. */
+INSIDE __m512 bytes(struct kind kind, const uint8_t *addend)
+{
+    __m128i b = _mm_loadu_si128((const __m128i *)addend);
+    if (kind.flips)
+        b = _mm_xor_si128(b, _mm_set1_epi8(-128));
+    return _mm512_castsi512_ps(_mm512_cvtepu8_epi32(b));
 }
 
 INSIDE __m512 scaled(__m512i sum, __m512 factor, __m512 bias)

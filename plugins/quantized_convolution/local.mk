@@ -8,6 +8,7 @@ plugins_quantized_convolution_la_SOURCES = \
 	plugins/quantized_convolution/join.h \
 	plugins/quantized_convolution/quantized_convolution.c \
 	plugins/quantized_convolution/vnni.c plugins/quantized_convolution/vnni.h \
+	plugins/quantized_convolution/vnni_join.c \
 	plugins/quantized_convolution/vnni_tile.c
 plugins_quantized_convolution_la_CFLAGS = $(CFLAGS_FOR_PLUGINS) -ffp-contract=off
 plugins_quantized_convolution_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)

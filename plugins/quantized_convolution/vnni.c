@@ -7,17 +7,23 @@
 
 #include <string.h>
 
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
 #include "plugins/common/filters.h"
 
 enum { WEIGHT = STRATA_QUANTIZED_WEIGHT };
 enum { SLACK = 64 }; /* bytes behind a copy: words past the last run are read */
-enum { CHUNK = 8 };  /* tiles of a task, about */
+enum { CHUNK = 8, MOST = CHUNK + CHUNK / 2 }; /* tiles of a task, about and at most */
+enum { PIECE = 96 };        /* words whose weights L1 holds beside the rest */
+enum { SMALL = 256 << 10 }; /* bytes of weights that L2 holds beside the rest */
 
 #ifndef __x86_64__
-void vnni_run_tile(const struct vnni_tile *t, int pixels)
+void vnni_run_tile(const struct vnni_tile *t, const struct vnni_piece *piece)
 {
     (void)t;
-    (void)pixels;
+    (void)piece;
 }
 #endif
 
@@ -28,6 +34,11 @@ void vnni_run_tile(const struct vnni_tile *t, int pixels)
 static int64_t run_bytes(const struct vnni *v)
 {
     return v->w.dilation[2] == 1 ? v->w.kernel[2] * v->channels : v->channels;
+}
+
+static int64_t parts_of(int64_t all, int64_t most)
+{
+    return (all + most - 1) / most;
 }
 
 static int resolve(struct vnni *v, const strata_node *n)
@@ -96,7 +107,8 @@ static void find_offsets(const struct vnni *v, int64_t *offset)
         const int64_t z = r / columns / w->kernel[1] * w->dilation[0];
         const int64_t y = r / columns % w->kernel[1] * w->dilation[1];
         const int64_t x = r % columns * w->dilation[2];
-        offset[r] = ((z * v->extent[1] + y) * v->extent[2] + x) * v->channels;
+        for (int64_t i = 0; i < v->words; i++)
+            *offset++ = ((z * v->extent[1] + y) * v->extent[2] + x) * v->channels + i * 4;
     }
 }
 
@@ -126,6 +138,28 @@ static void pack(const struct vnni *v, const int8_t *weight, int8_t *to)
     }
 }
 
+/* Tiles as few as can be, chunks of about CHUNK. */
+static int64_t tiles_of(const struct vnni *v)
+{
+    return parts_of(window_out_count(&v->w), VNNI_PIXELS);
+}
+
+static int64_t chunks_of(const struct vnni *v)
+{
+    return window_max(1, (tiles_of(v) + CHUNK / 2) / CHUNK);
+}
+
+/* L2 gives weights as quickly as L1 does. What only one chunk reads comes from beyond it,
+ * so that a piece is best in L1 while the next one comes. */
+static int64_t piece_words(const struct vnni *v)
+{
+    const int64_t words = v->rows * v->words;
+    const int64_t block = window_min(v->filters, VNNI_FILTERS) * words * 4;
+    return v->is_small || (chunks_of(v) > 1 && block <= SMALL)
+               ? words
+               : parts_of(words, parts_of(words, PIECE));
+}
+
 static int64_t own_filter(const void *user, int64_t lane)
 {
     const struct vnni *v = user;
@@ -142,7 +176,7 @@ int vnni_setup(const strata_node *n, void *state)
     const size_t filters =
         (size_t)(v->filters + VNNI_FILTERS - 1) / VNNI_FILTERS * (size_t)VNNI_FILTERS;
     const size_t words = (size_t)(v->rows * v->words); /* fewer than 65,536 */
-    if ((status = vnni_allocate(n, (size_t)v->rows, sizeof *v->offset, &offset)) ||
+    if ((status = vnni_allocate(n, words, sizeof *v->offset, &offset)) ||
         (status = vnni_allocate(n, filters, words * 4, &packed)) ||
         (status = vnni_make_lanes(n, filters, v->channels * window_kernel_count(&v->w),
                                   v->flip, own_filter, v, &v->lanes)))
@@ -151,6 +185,8 @@ int vnni_setup(const strata_node *n, void *state)
     pack(v, n->weight[WEIGHT].data, packed);
     v->offset = offset;
     v->packed = packed;
+    v->is_small = filters * words * 4 <= SMALL;
+    v->piece = piece_words(v);
     return STRATA_OK;
 }
 
@@ -217,44 +253,130 @@ static void advance(struct cursor *c, const struct vnni *v, const uint8_t *x)
     c->at = window_row(v, x, ++c->row);
 }
 
-/* The begin of part i of so many, which are as equal as can be. */
-static int64_t part(int64_t all, int64_t parts, int64_t i)
+/* So many parts, as equal as can be: the first ones have one more. */
+struct split {
+    int64_t each, more;
+};
+
+static struct split split_of(int64_t all, int64_t parts)
 {
-    return all / parts * i + window_min(all % parts, i);
+    return (struct split){all / parts, all % parts};
 }
 
-/* Tiles [first, end) of an image's `tiles`, into which its pixels are divided; tile: of
- * the image's first pixel. */
-static void run_chunk(struct vnni_tile tile, const uint8_t *x, int64_t tiles,
-                      int64_t first, int64_t end)
+static int64_t part(struct split s, int64_t i)
 {
-    const int64_t image = tile.at, all = window_out_count(&tile.v->w);
-    const int64_t each = all / tiles, more = all % tiles; /* of the first ones one more */
-    int64_t begin = part(all, tiles, first);
-    struct cursor c = cursor_at(tile.v, x, begin);
-    for (int64_t i = first; i < end; i++) {
-        const int pixels = (int)(each + (i < more));
-        for (int p = 0; p < pixels; p++, advance(&c, tile.v, x))
-            tile.x[p] = c.at;
-        tile.at = image + begin * tile.v->filters;
-        vnni_run_tile(&tile, pixels);
-        begin += pixels;
+    return s.each * i + window_min(s.more, i);
+}
+
+/* An image: its pixels in tiles, those in chunks. */
+struct plane {
+    struct vnni_tile tile; /* of the first pixel */
+    const uint8_t *x;
+    struct split pixels, tiles;
+};
+
+/* Neighbouring tiles, which go through a piece of the window before the next one, so that
+ * its weights are read from L1. */
+struct chunk {
+    int64_t index, tiles;
+    struct vnni_tile tile[MOST];
+    _Alignas(64) int32_t sums[MOST][VNNI_PIXELS * VNNI_FILTERS];
+};
+
+static void find_tiles(struct chunk *c, const struct plane *image, int64_t index)
+{
+    const struct vnni *v = image->tile.v;
+    const int64_t first = part(image->tiles, index);
+    int64_t begin = part(image->pixels, first);
+    struct cursor at = cursor_at(v, image->x, begin);
+    c->index = index;
+    c->tiles = part(image->tiles, index + 1) - first;
+    for (int64_t i = 0; i < c->tiles; i++) {
+        struct vnni_tile *t = &c->tile[i];
+        *t = image->tile;
+        t->pixels = part(image->pixels, first + i + 1) - begin;
+        t->at += begin * v->filters;
+        t->sums = c->sums[v->piece < v->rows * v->words ? i : 0];
+        begin += t->pixels;
+        for (int64_t p = 0; p < t->pixels; p++, advance(&at, v, image->x))
+            t->x[p] = at.at;
+        t->next = at.at;
+        t->step = v->copies ? 0 : t->pixels * v->w.stride[2] * 4;
     }
 }
 
-/* As few tiles as can be, about equal. */
+/* Where L2 holds all weights: one tile after the other, of all filters [first, end). */
+static void run_tiles(struct chunk *c, const struct vnni *v, int64_t first, int64_t end)
+{
+    const struct vnni_piece all = {0, v->rows * v->words, 1, 1};
+    for (int64_t i = 0; i < c->tiles; i++)
+        for (c->tile[i].filter = first; c->tile[i].filter < end;
+             c->tile[i].filter += VNNI_FILTERS)
+            vnni_run_tile(&c->tile[i], &all);
+}
+
+/* Else: all tiles by a piece of 64 filters' weights, while the next piece comes. */
+static void run_pieces(struct chunk *c, const struct vnni *v, int64_t filter)
+{
+    const int64_t words = v->rows * v->words;
+    const int64_t left = parts_of(v->filters - filter, VNNI_LANES);
+    const int64_t word = window_min(left, VNNI_VECTORS) * VNNI_LANES * 4;
+    const int8_t *next = v->packed + filter * words * 4;
+    for (int64_t begin = 0; begin < words; begin += v->piece) {
+        const struct vnni_piece piece = {begin, window_min(begin + v->piece, words),
+                                         begin == 0, begin + v->piece >= words};
+        const int64_t all = piece.end - begin, step = parts_of(word, c->tiles);
+        next += all * word;
+        for (int64_t i = 0; i < c->tiles; i++) {
+            struct vnni_tile *t = &c->tile[i];
+            t->filter = filter;
+            t->next = next + all * step * i;
+            t->step = step;
+            vnni_run_tile(t, &piece);
+        }
+    }
+}
+
+static int64_t threads_most(void)
+{
+#ifdef _OPENMP
+    return omp_get_max_threads();
+#else
+    return 1;
+#endif
+}
+
+/* Where L2 holds all weights, neighbouring tasks have the same
+ * pixels, and there are no more tasks than keep all threads busy; else they have the same
+ * filters. */
 static void run_image(const struct vnni_tile *tile, const uint8_t *x)
 {
-    const int64_t pixels = window_out_count(&tile->v->w), filters = tile->v->filters;
-    const int64_t tiles = (pixels + VNNI_PIXELS - 1) / VNNI_PIXELS;
-    const int64_t chunks = window_max(1, (tiles + CHUNK / 2) / CHUNK);
-#pragma omp parallel for collapse(2) schedule(static)
-    for (int64_t k = 0; k < filters; k += VNNI_FILTERS)
-        for (int64_t i = 0; i < chunks; i++) {
-            struct vnni_tile t = *tile;
-            t.filter = k;
-            run_chunk(t, x, tiles, part(tiles, chunks, i), part(tiles, chunks, i + 1));
+    const struct vnni *v = tile->v;
+    const int64_t tiles = tiles_of(v), chunks = chunks_of(v);
+    const int64_t blocks = parts_of(v->filters, VNNI_FILTERS);
+    const int64_t groups =
+        v->is_small ? window_min(blocks, parts_of(2 * threads_most(), chunks)) : blocks;
+    const struct split group = split_of(blocks, groups);
+    const struct plane image = {*tile, x, split_of(window_out_count(&v->w), tiles),
+                                split_of(tiles, chunks)};
+#pragma omp parallel
+    {
+        struct chunk c;
+        c.index = -1;
+#pragma omp for schedule(static)
+        for (int64_t i = 0; i < groups * chunks; i++) {
+            const int64_t chunk = v->is_small ? i / groups : i % chunks;
+            const int64_t g = v->is_small ? i % groups : i / chunks;
+            const int64_t first = part(group, g) * VNNI_FILTERS;
+            if (c.index != chunk)
+                find_tiles(&c, &image, chunk);
+            if (v->is_small)
+                run_tiles(&c, v, first,
+                          window_min(part(group, g + 1) * VNNI_FILTERS, v->filters));
+            else
+                run_pieces(&c, v, first);
         }
+    }
 }
 
 int vnni_run(const strata_run *r)

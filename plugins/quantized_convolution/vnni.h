@@ -9,6 +9,12 @@
 #include "plugins/common/window.h"
 #include "plugins/quantized_convolution/end.h"
 
+/* Some words of a window. */
+struct vnni_piece {
+    int64_t begin, end;
+    int32_t is_first, is_last;
+};
+
 /* Made in setup. The arrays are the core's memory. */
 struct vnni {
     struct window w;
@@ -17,7 +23,9 @@ struct vnni {
     int64_t extent[WINDOW_DIMS]; /* of the copy; of the image where there is none */
     int32_t copies, flip;        /* flip: 128 where the input is INT8; else 0 */
     int64_t rows, words;         /* runs of neighbours in a window, of four bytes each */
-    const int64_t *offset;       /* of each run from the window's first byte */
+    int32_t is_small;            /* L2 holds all weights beside the rest */
+    int64_t piece;               /* words whose weights L1 holds, where L2 does not */
+    const int64_t *offset;       /* of each run's words from the window's first byte */
     const int8_t *packed;        /* [filters/64][row][word][vector][16 filters][4] */
     struct vnni_lanes lanes;     /* the filters in order, padded to 64 */
 };
@@ -36,13 +44,17 @@ struct vnni_tile {
     const struct vnni *v;
     const struct vnni_end *end;
     const uint8_t *x[VNNI_PIXELS]; /* the first byte of each pixel's window */
-    int64_t at;                    /* first output element: pixels are `filters` apart */
-    int64_t filter;                /* first one, a multiple of 64 */
-    const uint8_t *addend;         /* or NULL */
+    int64_t pixels;
+    int64_t at;            /* first output element: pixels are `filters` apart */
+    int64_t filter;        /* first one, a multiple of 64 */
+    const uint8_t *addend; /* or NULL */
     void *out;
+    int32_t *sums;    /* between pieces, [pixel][filter]; of 64 bytes' alignment */
+    const void *next; /* what comes to L2 meanwhile, so many bytes a word */
+    int64_t step;
 };
 
-/* vnni_tile.c: pixels 1 to 6. */
-void vnni_run_tile(const struct vnni_tile *t, int pixels);
+/* vnni_tile.c */
+void vnni_run_tile(const struct vnni_tile *t, const struct vnni_piece *piece);
 
 #endif /* PLUGINS_QUANTIZED_CONVOLUTION_VNNI_H */

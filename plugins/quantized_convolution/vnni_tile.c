@@ -9,8 +9,6 @@
 #ifdef __x86_64__
 #include "plugins/quantized_convolution/end_avx512.h"
 
-enum { AHEAD = 8 }; /* words that weights are fetched ahead of their use */
-
 INSIDE void finish(const struct vnni_end *e, struct kind kind, __m512i sum,
                    const struct lanes *l, const uint8_t *addend, void *out)
 {
@@ -56,6 +54,55 @@ INSIDE struct lanes lanes_of(const struct vnni *v, int64_t filter)
                           left >= VNNI_LANES ? 0xffff : (__mmask16)((1U << left) - 1)};
 }
 
+/* Operations of all vectors of a pixel, one operation after another. Compilers would put
+ * all of a vector's behind each other, where each waits for the one before: `keep` is
+ * what they do not move. */
+#define EACH(statement)                                                                  \
+    _Pragma("GCC unroll 4") for (int k = 0; k < vectors; k++) statement
+
+INSIDE __m512 keep(__m512 x)
+{
+    __asm__ volatile("" : "+v"(x));
+    return x;
+}
+
+INSIDE void scale_all(__m512 *y, const __m512i *sums, const struct lanes *l, int vectors)
+{
+    EACH(y[k] = keep(_mm512_cvtepi32_ps(sums[k])));
+    EACH(y[k] = keep(_mm512_mul_ps(y[k], l[k].factor)));
+    EACH(y[k] = keep(_mm512_add_ps(y[k], l[k].bias)));
+}
+
+INSIDE void divide_all(__m512 *y, struct vnni_step s, int is_short, int vectors)
+{
+    __m512 rest[VNNI_VECTORS];
+    if (!is_short) {
+        EACH(y[k] = quotient(y[k], s, 0));
+        return;
+    }
+    EACH(rest[k] = keep(_mm512_mul_ps(y[k], _mm512_set1_ps(s.rest))));
+    EACH(y[k] = keep(_mm512_fmadd_ps(y[k], _mm512_set1_ps(s.reciprocal), rest[k])));
+}
+
+/* To the output's quotient, by the two FMAs of vnni_join. */
+INSIDE void join_all(struct vnni_step between, struct vnni_join join, struct kind kind,
+                     __m512 *y, const uint8_t *addend, int vectors)
+{
+    const __m512 low = _mm512_set1_ps(between.low);
+    const __m512 high = _mm512_set1_ps(between.high);
+    __m512 b[VNNI_VECTORS];
+    divide_all(y, between, kind.is_short, vectors);
+    EACH(b[k] = keep(bytes(kind, addend + k * VNNI_LANES)));
+    EACH(y[k] = keep(_mm512_max_ps(y[k], low)));
+    EACH(b[k] = keep(_mm512_cvtepi32_ps(_mm512_castps_si512(b[k]))));
+    EACH(y[k] = keep(_mm512_min_ps(y[k], high)));
+    EACH(b[k] = keep(_mm512_fmadd_ps(b[k], _mm512_set1_ps(join.addend),
+                                     _mm512_set1_ps(join.rest))));
+    EACH(y[k] = keep(_mm512_castsi512_ps(_mm512_cvtps_epi32(y[k]))));
+    EACH(y[k] = keep(_mm512_cvtepi32_ps(_mm512_castps_si512(y[k]))));
+    EACH(y[k] = keep(_mm512_fmadd_ps(y[k], _mm512_set1_ps(join.between), b[k])));
+}
+
 /* Up to 64 filters of a pixel after the other. */
 INSIDE void finish_packed(const struct vnni_tile *t, const __m512i *sums, int pixels,
                           int vectors, struct kind kind)
@@ -63,6 +110,7 @@ INSIDE void finish_packed(const struct vnni_tile *t, const __m512i *sums, int pi
     const __m512i order =
         _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     const struct vnni_end e = *t->end;
+    const struct vnni_join join = t->v->lanes.join;
     const int64_t left = t->v->filters - t->filter;
     const __mmask64 mask =
         left >= VNNI_FILTERS ? ~UINT64_C(0) : (UINT64_C(1) << left) - 1;
@@ -74,13 +122,16 @@ INSIDE void finish_packed(const struct vnni_tile *t, const __m512i *sums, int pi
         whole[k] = _mm512_setzero_si512();
     int64_t at = t->at + t->filter;
     for (int p = 0; p < pixels; p++, at += t->v->filters, sums += vectors) {
-#pragma GCC unroll 4
-        for (int k = 0; k < vectors; k++) {
-            __m512 y = scaled(sums[k], l[k].factor, l[k].bias);
-            if (kind.adds)
-                y = joined(&e, kind, y, t->addend + at + k * VNNI_LANES, l[k].mask);
-            whole[k] = _mm512_cvtps_epi32(quotient(y, e.out, kind.is_short));
-        }
+        const uint8_t *addend = kind.adds ? t->addend + at : NULL;
+        __m512 y[VNNI_VECTORS];
+        scale_all(y, sums, l, vectors);
+        if (kind.joins)
+            join_all(e.between, join, kind, y, addend, vectors);
+        else if (kind.adds)
+            EACH(y[k] = joined(&e, kind, y[k], addend + k * VNNI_LANES, l[k].mask));
+        if (!kind.joins)
+            divide_all(y, e.out, kind.is_short, vectors);
+        EACH(whole[k] = _mm512_cvtps_epi32(y[k]));
         _mm512_mask_storeu_epi8((uint8_t *)t->out + at, mask,
                                 _mm512_permutexvar_epi32(order, packed(&e, whole)));
     }
@@ -102,17 +153,29 @@ INSIDE void finish_as(const struct vnni_tile *t, const __m512i *sums, int pixels
     }
 }
 
+INSIDE void finish_joined(const struct vnni_tile *t, const __m512i *sums, int pixels,
+                          int vectors)
+{
+    if (t->end->addend_flip)
+        finish_packed(t, sums, pixels, vectors, (struct kind){1, 1, 0, 1, 1, 1, 1});
+    else
+        finish_packed(t, sums, pixels, vectors, (struct kind){1, 1, 0, 1, 1, 1, 0});
+}
+
 /* Bytes, which is what most are. */
 INSIDE void finish_most(const struct vnni_tile *t, const __m512i *sums, int pixels,
                         int vectors, int is_short)
 {
     const struct vnni_end *e = t->end;
     if (!e->has_addend)
-        finish_packed(t, sums, pixels, vectors, (struct kind){0, 0, 0, 1, is_short});
+        finish_packed(t, sums, pixels, vectors,
+                      (struct kind){0, 0, 0, 1, is_short, 0, 0});
     else if (e->has_between)
-        finish_packed(t, sums, pixels, vectors, (struct kind){1, 1, 0, 1, is_short});
+        finish_packed(t, sums, pixels, vectors,
+                      (struct kind){1, 1, 0, 1, is_short, 0, 0});
     else
-        finish_packed(t, sums, pixels, vectors, (struct kind){1, 0, 0, 1, is_short});
+        finish_packed(t, sums, pixels, vectors,
+                      (struct kind){1, 0, 0, 1, is_short, 0, 0});
 }
 
 /* The rest: floats, bounds, scales of any kind. */
@@ -120,8 +183,10 @@ TARGET static void finish_rest(const struct vnni_tile *t, const __m512i *sums, i
                                int vectors)
 {
     const struct vnni_end *e = t->end;
-    const struct kind kind = {e->has_addend, e->has_between, e->has_slope, e->to_bytes,
-                              0};
+    const struct kind kind = {.adds = e->has_addend,
+                              .between = e->has_between,
+                              .slopes = e->has_slope,
+                              .to_bytes = e->to_bytes};
     if (e->multiplies) {
         finish_as(t, sums, pixels, vectors, kind);
         return;
@@ -133,6 +198,12 @@ TARGET static void finish_rest(const struct vnni_tile *t, const __m512i *sums, i
     }
 }
 
+static int joins(const struct vnni_tile *t, int vectors)
+{
+    return t->v->lanes.join.is_exact && t->v->lanes.is_short &&
+           t->v->filters - t->filter >= vectors * VNNI_LANES;
+}
+
 /* `vectors` is a constant where most are finished. */
 #define FINISH(vectors)                                                                  \
     TARGET static void finish_##vectors(const struct vnni_tile *t, const __m512i *sums,  \
@@ -140,6 +211,8 @@ TARGET static void finish_rest(const struct vnni_tile *t, const __m512i *sums, i
     {                                                                                    \
         if (!t->end->packs)                                                              \
             finish_rest(t, sums, pixels, vectors);                                       \
+        else if (joins(t, vectors))                                                      \
+            finish_joined(t, sums, pixels, vectors);                                     \
         else if (t->v->lanes.is_short)                                                   \
             finish_most(t, sums, pixels, vectors, 1);                                    \
         else                                                                             \
@@ -163,50 +236,73 @@ INSIDE void finish_tile(const struct vnni_tile *t, const __m512i *sums, int pixe
         finish_4(t, sums, pixels);
 }
 
-INSIDE void run(const struct vnni_tile *t, int pixels, int vectors)
+/* What the next tile's finish reads and writes comes while there are products. */
+INSIDE void fetch_ends(const struct vnni_tile *t, int pixels)
+{
+    const int64_t size = t->end->to_bytes ? 1 : sizeof(float);
+    const int64_t at = t->at + t->filter + pixels * t->v->filters;
+    const char *addend = t->addend ? (const char *)t->addend + at : NULL;
+    const char *out = (const char *)t->out + at * size;
+#pragma GCC unroll 8
+    for (int p = 0; p < pixels; p++) {
+        if (addend)
+            _mm_prefetch(addend + p * t->v->filters, _MM_HINT_T0);
+        __builtin_prefetch(out + p * t->v->filters * size, 1);
+    }
+}
+
+INSIDE void run(const struct vnni_tile *t, const struct vnni_piece *piece, int pixels,
+                int vectors)
 {
     const struct vnni *v = t->v;
-    const int8_t *w = v->packed + t->filter * v->rows * v->words * 4;
-    /* what only unrolled loops touch is in registers */
-    __m512i sum[VNNI_PIXELS][VNNI_VECTORS], sums[VNNI_PIXELS * VNNI_VECTORS];
+    const int64_t line = VNNI_LANES * 4, word = vectors * line, step = t->step;
+    const int8_t *w =
+        v->packed + t->filter * v->rows * v->words * 4 + piece->begin * word;
+    const int fetches = vectors > 2; /* else loads are what takes the time */
+    const char *next = t->next;
+    int32_t *sums = t->sums;
+    __m512i sum[VNNI_PIXELS][VNNI_VECTORS];
 #pragma GCC unroll 8
     for (int k = 0; k < vectors; k++)
 #pragma GCC unroll 8
         for (int p = 0; p < pixels; p++)
-            sum[p][k] =
-                _mm512_loadu_si512(v->lanes.correction + t->filter + k * VNNI_LANES);
-    for (int64_t r = 0; r < v->rows; r++) {
-        const int64_t offset = v->offset[r];
-        for (int64_t i = 0; i < v->words; i++, w += vectors * VNNI_LANES * 4) {
-            __m512i weight[VNNI_VECTORS];
+            sum[p][k] = _mm512_loadu_si512(
+                piece->is_first ? v->lanes.correction + t->filter + k * VNNI_LANES
+                                : sums + (p * vectors + k) * VNNI_LANES);
+    if (fetches && piece->is_last)
+        fetch_ends(t, pixels);
+    for (int64_t i = piece->begin; i < piece->end; i++, w += word, next += step) {
+        const int64_t offset = v->offset[i];
+        __m512i weight[VNNI_VECTORS];
+        if (fetches)
+            _mm_prefetch(next, _MM_HINT_T1);
 #pragma GCC unroll 8
-            for (int k = 0; k < vectors; k++) {
-                weight[k] = _mm512_loadu_si512(w + k * VNNI_LANES * 4);
-                _mm_prefetch(w + (AHEAD * vectors + k) * VNNI_LANES * 4, _MM_HINT_T0);
-            }
+        for (int k = 0; k < vectors; k++)
+            weight[k] = _mm512_loadu_si512(w + k * line);
 #pragma GCC unroll 8
-            for (int p = 0; p < pixels; p++) {
-                int32_t four;
-                __builtin_memcpy(&four, t->x[p] + offset + i * 4, sizeof four);
-                const __m512i x = _mm512_set1_epi32(four);
+        for (int p = 0; p < pixels; p++) {
+            int32_t four;
+            __builtin_memcpy(&four, t->x[p] + offset, sizeof four);
+            const __m512i x = _mm512_set1_epi32(four);
 #pragma GCC unroll 8
-                for (int k = 0; k < vectors; k++)
-                    sum[p][k] = _mm512_dpbusd_epi32(sum[p][k], x, weight[k]);
-            }
+            for (int k = 0; k < vectors; k++)
+                sum[p][k] = _mm512_dpbusd_epi32(sum[p][k], x, weight[k]);
         }
     }
 #pragma GCC unroll 8
     for (int p = 0; p < pixels; p++)
 #pragma GCC unroll 8
         for (int k = 0; k < vectors; k++)
-            _mm512_store_si512(&sums[p * vectors + k], sum[p][k]);
-    finish_tile(t, sums, pixels, vectors);
+            _mm512_store_si512(sums + (p * vectors + k) * VNNI_LANES, sum[p][k]);
+    if (piece->is_last)
+        finish_tile(t, (const __m512i *)sums, pixels, vectors);
 }
 
 #define TILE(pixels, vectors)                                                            \
-    TARGET static void run_##pixels##_##vectors(const struct vnni_tile *t)               \
+    TARGET static void run_##pixels##_##vectors(const struct vnni_tile *t,               \
+                                                const struct vnni_piece *piece)          \
     {                                                                                    \
-        run(t, pixels, vectors);                                                         \
+        run(t, piece, pixels, vectors);                                                  \
     }
 #define TILES(pixels) TILE(pixels, 1) TILE(pixels, 2) TILE(pixels, 3) TILE(pixels, 4)
 TILES(1)
@@ -220,11 +316,13 @@ TILES(6)
     {                                                                                    \
         run_##pixels##_1, run_##pixels##_2, run_##pixels##_3, run_##pixels##_4           \
     }
-void vnni_run_tile(const struct vnni_tile *t, int pixels)
+typedef void run_tile(const struct vnni_tile *t, const struct vnni_piece *piece);
+
+void vnni_run_tile(const struct vnni_tile *t, const struct vnni_piece *piece)
 {
-    static void (*const tiles[VNNI_PIXELS][VNNI_VECTORS])(const struct vnni_tile *t) = {
+    static run_tile *const tiles[VNNI_PIXELS][VNNI_VECTORS] = {
         NAMES(1), NAMES(2), NAMES(3), NAMES(4), NAMES(5), NAMES(6)};
     const int64_t left = (t->v->filters - t->filter + VNNI_LANES - 1) / VNNI_LANES;
-    tiles[pixels - 1][(left < VNNI_VECTORS ? left : VNNI_VECTORS) - 1](t);
+    tiles[t->pixels - 1][(left < VNNI_VECTORS ? left : VNNI_VECTORS) - 1](t, piece);
 }
 #endif

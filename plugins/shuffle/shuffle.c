@@ -271,6 +271,30 @@ static void shuffle_turn(const struct turn *t, const strata_run *r)
         shuffle_tile(t, tile, r, item);
 }
 
+/* Whether elements lie in the order of their indices. */
+static int shuffle_in_order(const strata_tensor *t)
+{
+    int64_t step = 1;
+    for (int32_t d = t->rank - 1; d >= 0; d--) {
+        const int is_vector = t->vector > 1 && d == t->vector_dim;
+        if (is_vector && (step != 1 || t->dims[d] % t->vector != 0))
+            return 0;
+        if (t->dims[d] > 1 && t->strides[d] != (is_vector ? t->vector : step))
+            return 0;
+        step *= t->dims[d];
+    }
+    return 1;
+}
+
+/* Whether the layer only names dims anew, of elements that stay where they are and are
+ * too few for several threads. */
+static int shuffle_keeps(const strata_run *r)
+{
+    const strata_shuffle *p = r->params;
+    return r->out[0].count < WALK_PARALLEL && p->first.n == 0 && p->second.n == 0 &&
+           shuffle_in_order(&r->in[0]) && shuffle_in_order(&r->out[0]);
+}
+
 static int shuffle_run(const strata_run *r)
 {
     const strata_tensor *x = &r->in[0], *y = &r->out[0];
@@ -278,6 +302,10 @@ static int shuffle_run(const strata_run *r)
     struct shuffle s;
     struct walk w;
     struct turn turn;
+    if (shuffle_keeps(r)) {
+        memcpy(y->data, x->data, (size_t)y->count * walk_element_size(y->dtype));
+        return STRATA_OK;
+    }
     shuffle_sides(&s, r->params, x, y);
     int n = shuffle_factors(&s, factors);
     if (n >= 0 && shuffle_turns(&turn, factors, n, x, y)) {

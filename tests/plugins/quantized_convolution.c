@@ -8,6 +8,17 @@
 #define INT8 .in_dtype = {STRATA_INT8}, .weight_low = 0.25, .weight_high = 7
 #define U8 .in_dtype = {STRATA_UINT8}, .weight_low = 0.25, .weight_high = 7
 #define WHOLE .numbers = NUMBERS_WHOLE_RANGE
+/* Sums of some thousand products that stay within bytes, whatever the depth; not as
+ * NUMBERS_WHOLE_RANGE, which is for small tensors. */
+#define SCALED                                                                           \
+    .low = -128, .high = 255,                                                            \
+    .weight_range = {[STRATA_QUANTIZED_WEIGHT] = {-128, 127},                            \
+                     [STRATA_QUANTIZED_BIAS] = {-200, 200},                              \
+                     [STRATA_QUANTIZED_FACTORS] = {0.005, 0.015},                        \
+                     [STRATA_QUANTIZED_SCALE_IN] = {0.5, 1.5},                           \
+                     [STRATA_QUANTIZED_SCALE_OUT] = {10, 40},                            \
+                     [STRATA_QUANTIZED_SCALE_ADDEND] = {1, 9},                           \
+                     [STRATA_QUANTIZED_SCALE_BETWEEN] = {10, 40}}
 static const struct layer_case cases[] = {
     {"QuantizedConvolution", "filters = 5; kernel = 3; pad = 1", .sweep = 4, INT8, WHOLE},
     {"QuantizedConvolution", "filters = 3; kernel = 2; to = int8", .sweep = 4, INT8,
@@ -122,19 +133,35 @@ static const struct layer_case cases[] = {
     {"QuantizedConvolution", "to = int8; between = u8; zero_between = -1",
      .in = {S4(1, 3, 8, 8), S4(1, 4, 8, 8)}, .n_in = 2, .weight = {S4(4, 3, 1, 1)},
      .in_dtype = {STRATA_INT8, STRATA_INT8}, .refused = true},
+    /* Weights of more than a quarter of a megabyte, which are read in pieces: the last
+     * one is shorter, and so is the last block of filters. */
+    {"QuantizedConvolution", "to = u8; zero_in = 77; zero_out = 9; pad = 1; stride = 2",
+     .in = {S4(1, 261, 9, 13)}, .weight = {S4(131, 261, 3, 3), {1, {131}}, {1, {131}}}, U8,
+     SCALED},
+    {"QuantizedConvolution", "zero_in = -5; activation = relu",
+     .in = {S4(2, 1030, 9, 13)}, .weight = {S4(280, 1030, 1, 1), {1, {280}}, {1, {1}}},
+     INT8, SCALED},
+    /* Sums that are rounded and joined: whole vectors of filters and not, several tiles,
+     * both second inputs. */
+    {"QuantizedConvolution",
+     "between = u8; zero_between = 121; zero_addend = 7; to = u8; activation = relu",
+     .in = {S4(2, 20, 11, 13), S4(2, 112, 11, 13)}, .n_in = 2,
+     .weight = {S4(112, 20, 1, 1), {1, {112}}, {1, {112}}},
+     .in_dtype = {STRATA_UINT8, STRATA_UINT8}, SCALED},
+    {"QuantizedConvolution",
+     "between = int8; zero_between = -9; zero_addend = 3; to = int8; zero_out = 17; "
+     "pad = 1",
+     .in = {S4(1, 24, 7, 9), S4(1, 200, 7, 9)}, .n_in = 2,
+     .weight = {S4(200, 24, 3, 3), {1, {200}}, {1, {200}}},
+     .in_dtype = {STRATA_INT8, STRATA_INT8}, SCALED},
+    {"QuantizedConvolution",
+     "between = u8; zero_between = 99; zero_addend = -100; to = u8; zero_out = 128; "
+     "stride = 2",
+     .in = {S4(1, 1100, 9, 9), S4(1, 256, 5, 5)}, .n_in = 2,
+     .weight = {S4(256, 1100, 1, 1), {1, {256}}, {1, {1}}},
+     .in_dtype = {STRATA_UINT8, STRATA_INT8}, SCALED},
 };
 
-/* Sums of some thousand products that stay within bytes, whatever the depth; not as
- * NUMBERS_WHOLE_RANGE, which is for small tensors. */
-#define SCALED                                                                           \
-    .low = -128, .high = 255,                                                            \
-    .weight_range = {[STRATA_QUANTIZED_WEIGHT] = {-128, 127},                            \
-                     [STRATA_QUANTIZED_BIAS] = {-200, 200},                              \
-                     [STRATA_QUANTIZED_FACTORS] = {0.005, 0.015},                        \
-                     [STRATA_QUANTIZED_SCALE_IN] = {0.5, 1.5},                           \
-                     [STRATA_QUANTIZED_SCALE_OUT] = {10, 40},                            \
-                     [STRATA_QUANTIZED_SCALE_ADDEND] = {1, 9},                           \
-                     [STRATA_QUANTIZED_SCALE_BETWEEN] = {10, 40}}
 static const struct layer_case large[] = {
     /* Blocks go through several tiles each; thin and deep windows; depths that are
      * shared; channels with pad lanes. */
