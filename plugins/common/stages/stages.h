@@ -86,16 +86,28 @@ static int stages_weight_shape(const strata_node *n, strata_tensor *expected)
     return STRATA_OK;
 }
 
-/* A product may be there by its attribute alone. */
+/* A product is there by its weight or, where that is missing, by its attribute. */
+static int stages_check_product(const strata_node *n, int stage, bool there)
+{
+    const char *const which = stage == STAGE_FIRST ? "first" : "second";
+    const bool given = n->weight[2 * stage].rank > 0;
+    if (there && !given)
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "the number of results of the %s product is given, and its "
+                           "weight is not",
+                           which);
+    if (!there && n->weight[2 * stage + 1].rank > 0)
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "there is a bias of the %s product, and no such product; give "
+                           "its weight, or leave the bias out",
+                           which);
+    return STRATA_OK;
+}
+
 static int stages_check_weights(const strata_node *n, const struct stages *s)
 {
-    const bool first = s->first && n->weight[2 * STAGE_FIRST].rank == 0;
-    return !first && !(s->last && n->weight[2 * STAGE_LAST].rank == 0)
-               ? STRATA_OK
-               : STRATA_FAIL(n, STRATA_EINVAL,
-                             "the number of results of the %s product is given, and its "
-                             "weight is not",
-                             first ? "first" : "second");
+    const int status = stages_check_product(n, STAGE_FIRST, s->first);
+    return status ? status : stages_check_product(n, STAGE_LAST, s->last);
 }
 
 static int stages_output(const strata_node *n)

@@ -84,3 +84,34 @@ Test(fuse_inverted, values_are_those_without_fusion)
     for (size_t i = 0; i < ARRAY_LENGTH(chains); i++)
         expect_chain_values(&chains[i]);
 }
+
+/* What nothing would read is a mistake of the file. */
+Test(fuse_inverted, a_bias_without_its_product_is_refused)
+{
+    static const char head[] = "{\"b\":{\"dtype\":\"F32\",\"shape\":[40],"
+                               "\"data_offsets\":[0,160]}}";
+    static const struct {
+        const char *more, *error;
+    } cases[] = {
+        {"project = w\nprojected = 12\nexpand_bias = file:b\n",
+         "a bias of the first product"},
+        {"project_bias = file:b\n", "a bias of the second product"},
+    };
+    char bytes[8 + sizeof head - 1 + 160] = {sizeof head - 1};
+    memcpy(bytes + 8, head, sizeof head - 1);
+    spill("bias.safetensors", bytes, sizeof bytes);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct session s;
+        char text[512];
+        snprintf(text, sizeof text,
+                 "[network]\nformat = 1\noutputs = y\n[weights w]\nrandom = 3\n"
+                 "[weights file]\nfile = bias.safetensors\n"
+                 "[input x]\nshape = 1 x 40 x 6 x 6\n[layer y]\n"
+                 "type = InvertedResidual\nkernel = 3\npad = 1\ndepthwise = w\n%s",
+                 cases[i].more);
+        cr_expect_eq(session_load(&s, spill_text("net.ini", text), NULL, NULL, 0),
+                     STRATA_EINVAL);
+        cr_expect(strstr(s.err.message, cases[i].error), "%s", s.err.message);
+        release(&s);
+    }
+}
