@@ -129,8 +129,10 @@ int model_cached(char **ini, const char *path, strata_registry *registry,
         return error_set(err, STRATA_ENOTFOUND, "%s: there is no such file", path);
     if (!(*ini = cache_path(path, &s)))
         return error_set(err, STRATA_EIO,
-                         "%s: there is no folder to import to: set XDG_CACHE_HOME or "
-                         "HOME, or write a network with `strata import`",
+                         "%s: there is no folder to import to, of this user's and to be "
+                         "written: $XDG_CACHE_HOME/strata or $HOME/.cache/strata; set "
+                         "XDG_CACHE_HOME or HOME, or write a network with `strata "
+                         "import`",
                          path);
     if (access(*ini, R_OK) == 0)
         return STRATA_OK;
