@@ -204,21 +204,18 @@ int onednn_one_image(struct onednn_image *image, const strata_node *n);
         return onednn_setup(n, describe_each, state);                                    \
     }
 
-#define ONEDNN_EACH(id_, name_, rows_, efficiency_, bandwidth_)                          \
+/* of_: what the names of the callbacks end with. */
+#define ONEDNN_IMPL_OF(id_, name_, rows_, efficiency_, bandwidth_, of_)                  \
     .id = (id_), .device = STRATA_HOST, .name = (name_), .rows = STRATA_ARRAY(rows_),    \
     .efficiency = (efficiency_), .bandwidth = (bandwidth_),                              \
     .state_size = sizeof(struct onednn_state),                                           \
-    .ctx_size = sizeof(struct onednn_context), .accept = accept_each,                    \
-    .workspace = workspace_each, .setup = setup_each, .teardown = onednn_teardown,       \
+    .ctx_size = sizeof(struct onednn_context), .accept = accept##of_,                    \
+    .workspace = workspace##of_, .setup = setup##of_, .teardown = onednn_teardown,       \
     .ctx_open = onednn_ctx_open, .ctx_close = onednn_ctx_close, .run = onednn_run
-
 #define ONEDNN_IMPL(id_, name_, rows_, efficiency_, bandwidth_)                          \
-    .id = (id_), .device = STRATA_HOST, .name = (name_), .rows = STRATA_ARRAY(rows_),    \
-    .efficiency = (efficiency_), .bandwidth = (bandwidth_),                              \
-    .state_size = sizeof(struct onednn_state),                                           \
-    .ctx_size = sizeof(struct onednn_context), .accept = accept, .workspace = workspace, \
-    .setup = setup, .teardown = onednn_teardown, .ctx_open = onednn_ctx_open,            \
-    .ctx_close = onednn_ctx_close, .run = onednn_run
+    ONEDNN_IMPL_OF(id_, name_, rows_, efficiency_, bandwidth_, )
+#define ONEDNN_EACH(id_, name_, rows_, efficiency_, bandwidth_)                          \
+    ONEDNN_IMPL_OF(id_, name_, rows_, efficiency_, bandwidth_, _each)
 
 /* quantized.c: layers that compute in 8 bits. */
 /* Factors of the sums, from the weights where `known`, in setup; else any. */
