@@ -38,11 +38,19 @@ bench 'input 5 x 1 x 8 x 8' 'takes a batch' --batch 5
 bench 'copies and runs of one stream follow each other: --streams=2' \
     'says that one stream overlaps nothing' --transfers --in-flight 2
 # Of each run the copies in, the network and the copies out, by its stream: those of one
-# stream follow each other, and copies of one go beside the network of the other.
-expect 0 '^in order, beside each other$' 'bench overlaps copies of streams' sh -c "$strata \
-    bench '$digits' --set runtime.threads=1 --duration 0 --iterations 4000 --streams 2 \
-    --transfers --times '$scratch/t.json' >'$scratch/log' &&
-    awk -f '$srcdir/tests/tools/overlap.awk' '$scratch/t.json'"
+# stream follow each other, and copies of one go beside the network of the other. Where
+# others have the processors the streams may take turns: then it is tried again.
+overlaps() {
+    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+        # shellcheck disable=SC2086
+        $strata bench "$digits" --set runtime.threads=1 --duration 0 --iterations 4000 \
+            --streams 2 --transfers --times "$scratch/t.json" >"$scratch/log" || return
+        said=$(awk -f "$srcdir/tests/tools/overlap.awk" "$scratch/t.json")
+        [ "$said" = 'in order, apart' ] || break
+    done
+    echo "$said"
+}
+expect 0 '^in order, beside each other$' 'bench overlaps copies of streams' overlaps
 bench '^\| +5 \| fp16 +\| +2 \|' 'makes a case of each combination' --batch 1,5 \
     --precision fp32,fp16 --streams 1,2 -o md
 bench 'input 3 x 1 x 8 x 8' 'takes shapes' --shapes=image:3x1x8x8
