@@ -85,7 +85,6 @@ int vnni_make_lanes(const strata_node *n, size_t lanes, int64_t depth, int32_t f
         .reach = (float)(depth + 3) * 255 * 128 * steepest + most,
         .is_short = is_short(n, STRATA_QUANTIZED_SCALE_OUT) &&
                     is_short(n, STRATA_QUANTIZED_SCALE_BETWEEN),
-        .join = vnni_find_join(n),
     };
     return STRATA_OK;
 }

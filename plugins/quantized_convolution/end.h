@@ -24,7 +24,6 @@ struct vnni_lanes {
     int32_t multiplies; /* they allow quotients by products */
     float reach;        /* no scaled sum is larger */
     int32_t is_short;   /* quotients by all scales are two products */
-    struct vnni_join join;
 };
 
 /* From FP32 to whole numbers of a scale: bounds of the quotient, before the zero is

@@ -5,11 +5,8 @@
  */
 #include "plugins/quantized_convolution/vnni.h"
 
-#include <string.h>
-
-#ifdef _OPENMP
 #include <omp.h>
-#endif
+#include <string.h>
 
 #include "plugins/common/filters.h"
 
@@ -185,6 +182,7 @@ int vnni_setup(const strata_node *n, void *state)
     pack(v, n->weight[WEIGHT].data, packed);
     v->offset = offset;
     v->packed = packed;
+    v->join = vnni_find_join(n);
     v->is_small = filters * words * 4 <= SMALL;
     v->piece = piece_words(v);
     return STRATA_OK;
@@ -337,25 +335,16 @@ static void run_pieces(struct chunk *c, const struct vnni *v, int64_t filter)
     }
 }
 
-static int64_t threads_most(void)
-{
-#ifdef _OPENMP
-    return omp_get_max_threads();
-#else
-    return 1;
-#endif
-}
-
-/* Where L2 holds all weights, neighbouring tasks have the same
- * pixels, and there are no more tasks than keep all threads busy; else they have the same
- * filters. */
+/* Where L2 holds all weights, neighbouring tasks have the same pixels, and there are no
+ * more tasks than keep all threads busy; else they have the same filters. */
 static void run_image(const struct vnni_tile *tile, const uint8_t *x)
 {
     const struct vnni *v = tile->v;
     const int64_t tiles = tiles_of(v), chunks = chunks_of(v);
     const int64_t blocks = parts_of(v->filters, VNNI_FILTERS);
     const int64_t groups =
-        v->is_small ? window_min(blocks, parts_of(2 * threads_most(), chunks)) : blocks;
+        v->is_small ? window_min(blocks, parts_of(2 * omp_get_max_threads(), chunks))
+                    : blocks;
     const struct split group = split_of(blocks, groups);
     const struct plane image = {*tile, x, split_of(window_out_count(&v->w), tiles),
                                 split_of(tiles, chunks)};

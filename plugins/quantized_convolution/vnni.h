@@ -28,6 +28,7 @@ struct vnni {
     const int64_t *offset;       /* of each run's words from the window's first byte */
     const int8_t *packed;        /* [filters/64][row][word][vector][16 filters][4] */
     struct vnni_lanes lanes;     /* the filters in order, padded to 64 */
+    struct vnni_join join;
 };
 
 int vnni_accept(const strata_node *n);

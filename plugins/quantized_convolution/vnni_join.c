@@ -8,6 +8,8 @@
 #include "plugins/quantized_convolution/end.h"
 
 #ifdef __x86_64__
+#include <math.h>
+
 #include "plugins/common/quantized/quotient.h"
 #include "plugins/quantized_convolution/end_avx512.h"
 

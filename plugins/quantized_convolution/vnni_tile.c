@@ -110,7 +110,7 @@ INSIDE void finish_packed(const struct vnni_tile *t, const __m512i *sums, int pi
     const __m512i order =
         _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     const struct vnni_end e = *t->end;
-    const struct vnni_join join = t->v->lanes.join;
+    const struct vnni_join join = t->v->join;
     const int64_t left = t->v->filters - t->filter;
     const __mmask64 mask =
         left >= VNNI_FILTERS ? ~UINT64_C(0) : (UINT64_C(1) << left) - 1;
@@ -157,9 +157,18 @@ INSIDE void finish_joined(const struct vnni_tile *t, const __m512i *sums, int pi
                           int vectors)
 {
     if (t->end->addend_flip)
-        finish_packed(t, sums, pixels, vectors, (struct kind){1, 1, 0, 1, 1, 1, 1});
+        finish_packed(t, sums, pixels, vectors,
+                      (struct kind){.adds = 1,
+                                    .between = 1,
+                                    .to_bytes = 1,
+                                    .is_short = 1,
+                                    .joins = 1,
+                                    .flips = 1});
     else
-        finish_packed(t, sums, pixels, vectors, (struct kind){1, 1, 0, 1, 1, 1, 0});
+        finish_packed(
+            t, sums, pixels, vectors,
+            (struct kind){
+                .adds = 1, .between = 1, .to_bytes = 1, .is_short = 1, .joins = 1});
 }
 
 /* Bytes, which is what most are. */
@@ -169,13 +178,14 @@ INSIDE void finish_most(const struct vnni_tile *t, const __m512i *sums, int pixe
     const struct vnni_end *e = t->end;
     if (!e->has_addend)
         finish_packed(t, sums, pixels, vectors,
-                      (struct kind){0, 0, 0, 1, is_short, 0, 0});
+                      (struct kind){.to_bytes = 1, .is_short = is_short});
     else if (e->has_between)
-        finish_packed(t, sums, pixels, vectors,
-                      (struct kind){1, 1, 0, 1, is_short, 0, 0});
+        finish_packed(
+            t, sums, pixels, vectors,
+            (struct kind){.adds = 1, .between = 1, .to_bytes = 1, .is_short = is_short});
     else
         finish_packed(t, sums, pixels, vectors,
-                      (struct kind){1, 0, 0, 1, is_short, 0, 0});
+                      (struct kind){.adds = 1, .to_bytes = 1, .is_short = is_short});
 }
 
 /* The rest: floats, bounds, scales of any kind. */
@@ -200,7 +210,7 @@ TARGET static void finish_rest(const struct vnni_tile *t, const __m512i *sums, i
 
 static int joins(const struct vnni_tile *t, int vectors)
 {
-    return t->v->lanes.join.is_exact && t->v->lanes.is_short &&
+    return t->v->join.is_exact && t->v->lanes.is_short &&
            t->v->filters - t->filter >= vectors * VNNI_LANES;
 }
 
