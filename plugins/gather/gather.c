@@ -5,6 +5,8 @@
  */
 #include <strata/layers.h>
 
+#include <stdbool.h>
+
 #include "plugins/common/dense.h"
 #include "plugins/common/walk.h"
 #include "plugins/gather/gather.h"
@@ -151,23 +153,48 @@ static void run_rows(const strata_run *r)
     }
 }
 
+/* Whether n indices are at least 0 and below dim: the sign's bit of none is set, nor of
+ * what it leaves to dim - 1. One look at all, for one at each stands between every two
+ * loads. */
+#define INSIDE(I)                                                                        \
+    static bool inside_##I(const I *index, int64_t n, int64_t dim)                       \
+    {                                                                                    \
+        uint64_t signs = 0;                                                              \
+        for (int64_t j = 0; j < n; j++) {                                                \
+            const int64_t i = index[j];                                                  \
+            signs |= (uint64_t)i | ((uint64_t)(dim - 1) - (uint64_t)i);                  \
+        }                                                                                \
+        return signs >> 63 == 0;                                                         \
+    }
+INSIDE(int32_t)
+INSIDE(int64_t)
+#undef INSIDE
+
+#define INDICES 64 /* at a time */
+
 /* Elements along the last of the joined dims, from offset `from` and index `at` on: with
- * the indices' dtype and the common steps known, a few instructions each. */
+ * the indices' dtype and the common steps known, a few instructions each. An index below
+ * -dim may overflow nothing: `i` is only compared. */
 #define CHOSEN(I, step, along)                                                           \
-    for (int64_t j = 0; j < n; j++) {                                                    \
-        const int64_t given = ((const I *)g->index)[at + j];                             \
-        const int64_t i = given + (given < 0 ? dim : 0);                                 \
-        y[j] = (uint64_t)i < (uint64_t)dim                                               \
-                   ? ((const T_)x)[from + i * (step) + j * (along)]                      \
-                   : 0;                                                                  \
+    for (int64_t begin = 0; begin < n; begin += INDICES) {                               \
+        const int64_t end = n - begin < INDICES ? n : begin + INDICES;                   \
+        const I *index = (const I *)g->index + at;                                       \
+        if (inside_##I(index + begin, end - begin, dim))                                 \
+            for (int64_t j = begin; j < end; j++)                                        \
+                y[j] = data[index[j] * (step) + j * (along)];                            \
+        else                                                                             \
+            for (int64_t j = begin; j < end; j++) {                                      \
+                const int64_t i = index[j] + (index[j] < 0 ? dim : 0);                   \
+                y[j] = (uint64_t)i < (uint64_t)dim ? data[i * (step) + j * (along)] : 0; \
+            }                                                                            \
     }
 #define ELEMENTS(T)                                                                      \
     static void elements_##T(const struct index_elements *g, void *to, const void *x,    \
                              int64_t from, int64_t at)                                   \
     {                                                                                    \
-        typedef const T *T_;                                                             \
         const int64_t step = g->stride[g->axis], n = g->n[g->rank - 1];                  \
         const int64_t along = g->axis == g->rank - 1 ? 0 : 1, dim = g->dim;              \
+        const T *data = (const T *)x + from;                                             \
         T *y = (T *)to + at;                                                             \
         if (g->dtype == STRATA_INT64 && step == 1 && along == 0)                         \
             CHOSEN(int64_t, 1, 0)                                                        \

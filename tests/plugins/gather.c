@@ -28,6 +28,11 @@ static const struct layer_case cases[] = {
      MOVED, INDICES(7)},
     {"Gather", "mode = elements", .n_in = 2, .in = {S2(60, 700), S2(60, 700)},
      INDICES(60)},
+    /* Of 64 indices in a row most are inside, some are not. */
+    {"Gather", "mode = elements; axis = -1", .n_in = 2, .in = {S2(7, 700), S2(7, 650)},
+     .in_dtype = {[1] = STRATA_INT64}, .in_range = {[1] = {-1, 700}}},
+    {"Gather", "mode = elements", .n_in = 2, .in = {S2(700, 90), S2(7, 90)},
+     .in_dtype = {[1] = STRATA_INT32}, .in_range = {[1] = {-1, 700}}},
     {"Gather", "mode = nd", .n_in = 2, .in = {S3(4, 4, 7), S2(5, 2)}, INDICES(4)},
     {"Gather", "mode = nd", .n_in = 2, .in = {S3(4, 5, 4), S3(2, 3, 3)}, INDICES(4)},
     {"Gather", "mode = nd; batch_dims = 1", .n_in = 2,
