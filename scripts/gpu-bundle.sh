@@ -45,7 +45,7 @@ fi
 # What programs read, as in the sources.
 mkdir -p "$bundle/share/bench" "$bundle/share/examples" "$bundle/share/scripts"
 cp "$source"/bench/*.py "$bundle/share/bench/"
-cp -r "$source/bench/nets" "$bundle/share/bench/"
+cp -r "$source/bench/nets" "$source/bench/sequences" "$bundle/share/bench/"
 cp -r "$source/examples/models" "$source/examples/digits" "$source/examples/language" \
     "$bundle/share/examples/"
 mkdir -p "$bundle/share/tests/cuda" "$bundle/share/tests/data"
