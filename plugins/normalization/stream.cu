@@ -24,6 +24,7 @@
 #define STREAM_CHUNK 10240 /* bytes, about */
 #define STREAM_CHUNKS 4    /* of a block's part of a slab at least */
 #define STREAM_ROUNDS 3    /* slabs of a cluster at least */
+#define STREAM_SPARE 3     /* chunks beyond a block's part that its ring has at least */
 #define STREAM_ROOM (224 * 1024)
 #define STREAM_BOX 256 /* of the copy engine, at most */
 
@@ -110,7 +111,8 @@ static bool stream_shape(norm_stream &s, int span, int blocks, int size, int64_t
     s.slots = (int32_t)((STREAM_ROOM - stream_beside(s)) / (size_t)s.slot);
     s.slots = s.slots < STREAM_SLOTS ? s.slots : STREAM_SLOTS;
     s.slots = s.slots < 3 * s.chunks ? s.slots : 3 * s.chunks - 1;
-    return s.slots * 3 >= s.chunks * 4;
+    return blocks > SLAB_BLOCKS ? s.slots >= s.chunks + STREAM_SPARE
+                                : s.slots * 3 >= s.chunks * 4;
 }
 
 static bool stream_spans(const norm_stream &s, int span, int size)
@@ -138,16 +140,16 @@ static void stream_config(stream_launch *l, const norm_stream &s, cudaStream_t s
     l->config.numAttrs = 1;
 }
 
-/* Of the clusters that there may be, those with which a block has least to do; 0: none.
+/* Of the clusters of that many blocks, those with which a block has least to do; 0: none.
  */
-static int stream_cut(norm_stream &s, const void *kernel, int size, int64_t images)
+static int stream_cut_of(norm_stream &s, const void *kernel, int size, int64_t images,
+                         int from, int to)
 {
     norm_stream best = s;
     int64_t least = INT64_MAX;
     int found = 0;
     for (int span = s.channels; span > 0 && !found; span -= s.each)
-        for (int blocks = SLAB_BLOCKS; blocks > 1 && stream_spans(s, span, size);
-             blocks--) {
+        for (int blocks = to; blocks >= from && stream_spans(s, span, size); blocks--) {
             stream_launch l;
             int clusters = 0;
             if (!stream_shape(s, span, blocks, size, images))
@@ -166,6 +168,19 @@ static int stream_cut(norm_stream &s, const void *kernel, int size, int64_t imag
         }
     s = best;
     return found;
+}
+
+/* Clusters of more than eight blocks, which a device need not have and has few of, only
+ * where a slab has no room in eight. */
+static int stream_cut(norm_stream &s, const void *kernel, int size, int64_t images)
+{
+    int found = stream_cut_of(s, kernel, size, images, 2, SLAB_BLOCKS);
+    if (!found &&
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) !=
+            cudaSuccess)
+        return give_up();
+    return found ? found
+                 : stream_cut_of(s, kernel, size, images, SLAB_BLOCKS + 1, STREAM_BLOCKS);
 }
 
 template <typename T>

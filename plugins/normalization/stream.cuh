@@ -11,6 +11,8 @@
 #define STREAM_WARPS 12 /* that measure, and that write, at most */
 #define STREAM_SLOTS 64 /* of the ring at most */
 #define STREAM_MEETINGS 4
+#define STREAM_BLOCKS 16 /* of a cluster at most, where slabs have no room in fewer */
+#define STREAM_LANES 8   /* that join a group's moments */
 
 struct norm_stream {
     int64_t pixels;              /* of an image */
@@ -49,7 +51,7 @@ struct stream_shared {
 static __host__ __device__ inline size_t stream_beside(const norm_stream &s)
 {
     return (size_t)s.span * 24 + (size_t)(2 * s.parts * s.span) * 8 +
-           (size_t)(STREAM_MEETINGS * SLAB_BLOCKS * s.groups) * 8 + STREAM_WARPS * 8 +
+           (size_t)(STREAM_MEETINGS * s.blocks * s.groups) * 8 + STREAM_WARPS * 8 +
            (2 * STREAM_SLOTS + STREAM_MEETINGS) * 8;
 }
 
@@ -59,7 +61,7 @@ static __device__ inline stream_shared stream_share(uint8_t *memory, const norm_
     m.chunks = memory;
     m.part = (float2 *)(memory + (size_t)s.slots * s.slot);
     m.ranks = m.part + 2 * s.parts * s.span;
-    m.weights = (float *)(m.ranks + STREAM_MEETINGS * SLAB_BLOCKS * s.groups);
+    m.weights = (float *)(m.ranks + STREAM_MEETINGS * s.blocks * s.groups);
     m.count = m.weights + 6 * s.span;
     m.full = (uint32_t)__cvta_generic_to_shared(m.count + 2 * STREAM_WARPS);
     m.empty = m.full + STREAM_SLOTS * 8;
@@ -189,24 +191,55 @@ stream_measure(const stream_shared &m, const norm_stream &s, stream_slot &slot, 
     return tally.close(1 << s.bits, pixels);
 }
 
-/* Of a group, by a warp: what the parts have of its channels. */
+static __device__ inline float stream_sum(float x)
+{
+#pragma unroll
+    for (int d = STREAM_LANES / 2; d > 0; d /= 2)
+        x += __shfl_xor_sync(0xffffffffu, x, d);
+    return x;
+}
+
+/* Of a group, by neighbouring lanes: what the parts have of its channels. */
 static __device__ inline float2 stream_join(const float2 *part, const float *count,
                                             const norm_stream &s, int group, int pixels)
 {
-    const int entries = s.each * s.parts, lane = (int)threadIdx.x % 32;
+    const int lane = (int)threadIdx.x % STREAM_LANES;
+    const int entries = group < s.groups ? s.each * s.parts : 0;
     float mean = 0, square = 0;
-    for (int i = lane; i < entries; i += 32) {
+    for (int i = lane; i < entries; i += STREAM_LANES) {
         const int at = (int)divide_by((uint32_t)i, s.by_each);
         mean += count[at] * part[at * s.span + group * s.each + i - at * s.each].x;
     }
-    mean = pixels ? slab_sum(mean) / ((float)pixels * (float)s.each) : 0;
-    for (int i = lane; i < entries; i += 32) {
+    mean = stream_sum(mean);
+    mean = pixels ? mean / ((float)pixels * (float)s.each) : 0;
+    for (int i = lane; i < entries; i += STREAM_LANES) {
         const int at = (int)divide_by((uint32_t)i, s.by_each);
         const float2 t = part[at * s.span + group * s.each + i - at * s.each];
         const float d = count[at] > 0 ? t.x - mean : 0;
         square += t.y + count[at] * d * d;
     }
-    return make_float2(mean, slab_sum(square));
+    return make_float2(mean, stream_sum(square));
+}
+
+/* By measurers: moments of the block's part of a slab, to all blocks. */
+static __device__ inline void stream_tell(const stream_shared &m, const norm_stream &s,
+                                          const float2 *parts, const float *count,
+                                          int warp, int rank, uint32_t meeting)
+{
+    enum { GROUPS = 32 / STREAM_LANES };
+    const int lane = (int)threadIdx.x % 32, warps = s.sides * s.parts;
+    const int all = stream_count(s, rank);
+    const float2 *to = m.ranks + ((int)meeting * s.blocks + rank) * s.groups;
+    for (int first = warp * GROUPS; first < s.groups; first += warps * GROUPS) {
+        const int g = first + lane / STREAM_LANES;
+        const float2 joined = stream_join(parts, count, s, g, all);
+        if (g >= s.groups)
+            continue;
+        for (int r = lane % STREAM_LANES; r < s.blocks; r += STREAM_LANES)
+            send_two(
+                address_of_rank((uint32_t)__cvta_generic_to_shared(to + g), (uint32_t)r),
+                address_of_rank(m.told + meeting * 8, (uint32_t)r), joined.x, joined.y);
+    }
 }
 
 /* Measurers, a column of packs and a part each. */
@@ -224,7 +257,6 @@ static __device__ inline void stream_moments(const stream_shared &m, const norm_
     for (int unit = cluster; unit < s.units; unit += by, turn++) {
         float2 *parts = m.part + turn % 2 * s.parts * s.span;
         float *count = m.count + turn % 2 * STREAM_WARPS;
-        const uint32_t meeting = turn % STREAM_MEETINGS;
         int pixels;
         const float2 t = stream_measure<T, N>(m, s, slot, all, column, begin, &pixels);
         if (lane >> s.bits < N)
@@ -232,16 +264,7 @@ static __device__ inline void stream_moments(const stream_shared &m, const norm_
         if (lane == 0 && column == 0)
             count[part] = (float)pixels;
         named_sync(1, (uint32_t)warps * 32);
-        for (int g = warp; g < s.groups; g += warps) {
-            const float2 joined = stream_join(parts, count, s, g, all);
-            const float2 *to =
-                m.ranks + ((int)meeting * SLAB_BLOCKS + rank) * s.groups + g;
-            if (lane < s.blocks)
-                send_two(address_of_rank((uint32_t)__cvta_generic_to_shared(to),
-                                         (uint32_t)lane),
-                         address_of_rank(m.told + meeting * 8, (uint32_t)lane), joined.x,
-                         joined.y);
-        }
+        stream_tell(m, s, parts, count, warp, rank, turn % STREAM_MEETINGS);
     }
 }
 
@@ -328,8 +351,8 @@ static __device__ inline void stream_write(const stream_shared &m, const norm_jo
         barrier_wait(told, turn / STREAM_MEETINGS % 2);
         if (thread == 0)
             barrier_expect(told, (uint32_t)(s.blocks * s.groups) * 8);
-        stream_weights(weights, m.ranks + (int)meeting * SLAB_BLOCKS * s.groups, job, s,
-                       p, rank, thread);
+        stream_weights(weights, m.ranks + (int)meeting * s.blocks * s.groups, job, s, p,
+                       rank, thread);
         named_sync(2, (uint32_t)s.writers * 32);
         affine.read(weights, s.span, column);
         T *y = (T *)job.y +

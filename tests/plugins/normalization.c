@@ -89,6 +89,7 @@ static const struct layer_case large[] = {
     {"Normalization", "kind = instance", .in = {S4(2, 33, 100, 100)}},
     {"Normalization", "kind = group; groups = 32", .in = {S4(12, 320, 37, 43)}, .low = 30,
      .high = 40},
+    {"Normalization", "kind = group; groups = 8", .in = {S4(15, 16, 229, 231)}},
     {"Normalization", "kind = lp; axis = 1", .in = {S3(16, 700, 130)}},
 };
 
