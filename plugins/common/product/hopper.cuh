@@ -144,6 +144,8 @@ struct product_producer {
                 load(p, k);
             load_addends(p, mine);
         }
+        if (C::Pair)
+            product_drain(memory, stage);
     }
 };
 
@@ -347,10 +349,6 @@ static __global__ void __launch_bounds__(C::Threads, C::Blocks)
         if (C::Turns && group == C::Groups - 1)
             named_arrive(PRODUCT_TURN, 256);
         consumer.run(first, by, k);
-    }
-    if (C::Pair) { /* blocks of a pair arrive at each other's barriers */
-        cluster_arrive();
-        cluster_wait();
     }
 }
 

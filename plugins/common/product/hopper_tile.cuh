@@ -246,4 +246,15 @@ struct product_stage {
     }
 };
 
+/* A producer's end, where other blocks tell this one what they have read: until they
+ * have, for they tell it in shared memory that ends with the block. */
+template <class C, class Memory>
+static __device__ inline void product_drain(const Memory &memory, product_stage<C> stage)
+{
+    for (int i = 0; i < C::Stages; i++) {
+        barrier_wait(memory.empty(stage.at), stage.parity ^ 1);
+        stage.advance();
+    }
+}
+
 #endif /* PLUGINS_COMMON_PRODUCT_HOPPER_TILE_CUH */

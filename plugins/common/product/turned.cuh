@@ -141,6 +141,8 @@ struct turned_producer {
                 stage.advance();
             }
         }
+        if (C::Pair)
+            product_drain(memory, stage);
     }
 };
 
@@ -292,10 +294,6 @@ static __global__ void __launch_bounds__(C::Threads, 1)
         turned_consumer<C> consumer(job, memory, group, rank);
         wait_for_previous();
         consumer.run(first, by, k);
-    }
-    if (C::Pair) { /* blocks of a pair arrive at each other's barriers */
-        cluster_arrive();
-        cluster_wait();
     }
 }
 
