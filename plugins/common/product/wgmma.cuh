@@ -21,11 +21,12 @@ static __device__ inline void barrier_init(uint32_t barrier, uint32_t arrivals)
                  : "memory");
 }
 
-/* To be called by who initialised barriers, before others use them. */
+/* To be called by who initialised barriers, before others use them. The fence is of
+ * shared memory alone: one of all memory waits for that, too. */
 static __device__ inline void barrier_publish(void)
 {
     asm volatile("fence.mbarrier_init.release.cluster;\n" ::: "memory");
-    asm volatile("fence.proxy.async;\n" ::: "memory");
+    asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
 }
 
 static __device__ inline void barrier_arrive(uint32_t barrier)
