@@ -116,8 +116,9 @@ struct pooled_most {
         for (int i = 0; i < N; i++) {
             uint4 &most = slot[(column / 16 + i) * THREADS];
             const uint4 all = larger_eight(most, row.v[i]);
-            const uint32_t word[4] = {tail.bounded(all.x), tail.bounded(all.y),
-                                      tail.bounded(all.z), tail.bounded(all.w)};
+            const uint32_t word[4] = {
+                tail.bounded(all.x) & tail.mask[0], tail.bounded(all.y) & tail.mask[1],
+                tail.bounded(all.z) & tail.mask[0], tail.bounded(all.w) & tail.mask[1]};
             most = both ? row.v[i] : make_uint4(NONE, NONE, NONE, NONE);
             store_turned(stage + i * 16 * STAGE_ROW, word);
         }

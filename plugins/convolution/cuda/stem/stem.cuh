@@ -199,6 +199,9 @@ static __device__ inline void stem_store(const stem_job &job,
         v[i] = bounded(fmaf(v[i], affine.scale[i], affine.shift[i]), job.bounds);
     if (!job.bounds.plain)
         stem_finish(v, job.filters - filter, job.epilogue.activation);
+    else if (job.filters - filter < 8) /* zeros of pads make NaN of infinite pixels */
+        for (int i = 0; i < 8; i++)
+            v[i] = filter + i < job.filters ? v[i] : 0;
 #pragma unroll
     for (int i = 0; i < 8; i++)
         y.v[i] = __float2half_rn(v[i]);

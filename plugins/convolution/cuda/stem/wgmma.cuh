@@ -306,6 +306,7 @@ static __device__ inline uint32_t stem_filter(void)
 struct stem_tail {
     float scale[2], shift[2];
     bool real[2];
+    uint32_t mask[2]; /* of two values: none of a pad's, whose zeros make NaN of infinities */
     __half2 low, high; /* rounding keeps order, so halves may be bounded, two at once */
 
     __device__ inline stem_tail(const stem_wgmma_job &job, uint32_t filter)
@@ -316,6 +317,7 @@ struct stem_tail {
             scale[i] = affine.scale[0];
             shift[i] = affine.shift[0];
             real[i] = filter + i * 8 < job.filters;
+            mask[i] = real[i] ? ~0u : 0;
         }
         low = __float2half2_rn(job.bounds.low);
         high = __float2half2_rn(job.bounds.high);
@@ -380,7 +382,7 @@ static __device__ inline void stem_stage(uint32_t stage, const stem_tail &tail,
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const float *two = &sum[j + i / 2][i % 2 * 2];
-            v[i] = tail.rounded(two[0], two[1]);
+            v[i] = tail.rounded(two[0], two[1]) & tail.mask[i % 2];
         }
         store_turned(stage + j * 8 * STAGE_ROW, v);
     }
