@@ -80,36 +80,37 @@ static __device__ inline void store_pack(T *p, const pack<T, N> &x)
 }
 
 /* The same, or zeros where not `valid`: without a branch, so that the loads of a loop go
- * out together. Of memory that nobody writes meanwhile. */
+ * out together. Of memory that nobody writes meanwhile. Neither the compiler moves them
+ * ahead of the wait for the kernel before nor ptxas, as it does with ld.global.nc. */
 static __device__ inline void load_if(uint16_t &v, const void *p, bool valid)
 {
-    asm("{ .reg .pred q; setp.ne.b32 q, %2, 0; mov.b16 %0, 0;\n"
-        "  @q ld.global.nc.b16 %0, [%1]; }"
+    asm volatile("{ .reg .pred q; setp.ne.b32 q, %2, 0; mov.b16 %0, 0;\n"
+        "  @q ld.global.b16 %0, [%1]; }"
         : "=h"(v)
         : "l"(p), "r"((int)valid));
 }
 
 static __device__ inline void load_if(uint32_t &v, const void *p, bool valid)
 {
-    asm("{ .reg .pred q; setp.ne.b32 q, %2, 0; mov.b32 %0, 0;\n"
-        "  @q ld.global.nc.b32 %0, [%1]; }"
+    asm volatile("{ .reg .pred q; setp.ne.b32 q, %2, 0; mov.b32 %0, 0;\n"
+        "  @q ld.global.b32 %0, [%1]; }"
         : "=r"(v)
         : "l"(p), "r"((int)valid));
 }
 
 static __device__ inline void load_if(uint2 &v, const void *p, bool valid)
 {
-    asm("{ .reg .pred q; setp.ne.b32 q, %3, 0; mov.b32 %0, 0; mov.b32 %1, 0;\n"
-        "  @q ld.global.nc.v2.b32 {%0, %1}, [%2]; }"
+    asm volatile("{ .reg .pred q; setp.ne.b32 q, %3, 0; mov.b32 %0, 0; mov.b32 %1, 0;\n"
+        "  @q ld.global.v2.b32 {%0, %1}, [%2]; }"
         : "=r"(v.x), "=r"(v.y)
         : "l"(p), "r"((int)valid));
 }
 
 static __device__ inline void load_if(uint4 &v, const void *p, bool valid)
 {
-    asm("{ .reg .pred q; setp.ne.b32 q, %5, 0; mov.b32 %0, 0; mov.b32 %1, 0;\n"
+    asm volatile("{ .reg .pred q; setp.ne.b32 q, %5, 0; mov.b32 %0, 0; mov.b32 %1, 0;\n"
         "  mov.b32 %2, 0; mov.b32 %3, 0;\n"
-        "  @q ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%4]; }"
+        "  @q ld.global.v4.b32 {%0, %1, %2, %3}, [%4]; }"
         : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
         : "l"(p), "r"((int)valid));
 }
