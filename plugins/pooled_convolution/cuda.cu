@@ -5,9 +5,12 @@
  */
 #include "plugins/convolution/cuda/stem/wgmma_host.cuh"
 #include "plugins/pooled_convolution/shape.h"
-#include "plugins/pooled_convolution/walk.cuh"
+#include "plugins/pooled_convolution/threes.cuh"
 
-enum { BLOCKS = 3 }; /* of a multiprocessor */
+enum {
+    BLOCKS = 3, /* of a multiprocessor */
+    GROUPS = 3  /* where one block has all of it */
+};
 
 template <typename T, class S>
 static __global__ void __launch_bounds__(THREADS, BLOCKS)
@@ -30,6 +33,29 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS)
     }
 }
 
+template <typename T, class S>
+static __global__ void __launch_bounds__(THREADS *S::Groups, 1)
+    three_kernel(const __grid_constant__ pooled_job job)
+{
+    extern __shared__ __align__(128) uint8_t memory[];
+    const uint32_t filter = blockIdx.y * FILTERS, rows = job.stem.rows;
+    const uint32_t group = __shfl_sync(0xffffffff, threadIdx.y, 0);
+    const uint32_t share = group * gridDim.x + blockIdx.x, shares = gridDim.x * S::Groups;
+    const stem_tail tail(job.stem, filter + stem_filter<S>());
+    three_take<S>(memory, job.stem.weight);
+    launch_next();
+    wait_for_previous();
+    uint32_t row = (uint32_t)((uint64_t)rows * share / shares);
+    const uint32_t end = (uint32_t)((uint64_t)rows * (share + 1) / shares);
+    while (row < end) {
+        const pooled_row at(job, row);
+        const int32_t last = min((int32_t)job.stem.high, at.h + (int32_t)(end - row));
+        three_walk<T, S>(job, at, last, tail, memory,
+                         memory + S::First + group * S::Group, filter);
+        row += (uint32_t)(last - at.h);
+    }
+}
+
 /* ---- setting up -----------------------------------------------------------------------
  */
 
@@ -43,36 +69,55 @@ typedef stem_launch<pooled_job> launch;
 template <class S>
 static const launch launch_of = {
     {pooled_kernel<float, S>, pooled_kernel<__half, S>},
-    {S::Columns, S::Height, S::PerRow, S::Down, S::Shared + S::Columns *THREADS}};
+    {S::Columns, S::Steps, S::PerRow, S::Down, S::Shared + S::Columns *THREADS}};
 
-/* Maxima of a tile of so many columns of results. */
-static int64_t across_of(const struct window *pool, int64_t columns)
+template <class S>
+static const launch three_launch_of = {
+    {three_kernel<float, S>, three_kernel<__half, S>},
+    {S::Columns, S::Steps, S::PerRow, S::Down, S::Shared}};
+
+static bool is_three(const pooled_state *s)
 {
-    return pool->in[2] <= columns ? pool->out[2]
-                                  : (columns - pool->kernel[2]) / pool->stride[2] + 1;
+    const struct window *w = &s->convolution.w, *pool = &s->pool;
+    for (int d = 1; d < WINDOW_DIMS; d++)
+        if (pool->kernel[d] != 3 || pool->stride[d] != 2)
+            return false;
+    return s->convolution.in_c <= CHANNELS && !stem_is_small(w) && pool->begin[2] <= 1;
 }
 
-static int64_t tiles_of(const struct window *pool, int64_t columns)
+/* Maxima of a tile of so many columns of results. */
+static int64_t across_of(const pooled_state *s, int64_t columns)
 {
-    const int64_t across = across_of(pool, columns);
-    return (pool->out[2] + across - 1) / across;
+    const struct window *pool = &s->pool;
+    const bool three = is_three(s);
+    if (pool->in[2] <= columns && (!three || 2 * pool->out[2] <= columns))
+        return pool->out[2];
+    return three ? columns / 2 - 1 : (columns - pool->kernel[2]) / pool->stride[2] + 1;
+}
+
+static int64_t tiles_of(const pooled_state *s, int64_t columns)
+{
+    const int64_t across = across_of(s, columns);
+    return (s->pool.out[2] + across - 1) / across;
 }
 
 /* Launches that read the same weights, wide ones first. */
-static const launch *const *launches_of(const struct window *w)
+static const launch *const *launches_of(const pooled_state *s)
 {
-    static const launch *const all[2][2] = {
+    static const launch *const all[3][2] = {
         {&launch_of<stem_shape<112, 7, 2>>, &launch_of<stem_shape<64, 7, 2>>},
         {&launch_of<stem_shape<112, 3, 1>>, &launch_of<stem_shape<64, 3, 1>>},
+        {&three_launch_of<three_shape<112, GROUPS>>,
+         &three_launch_of<three_shape<64, GROUPS>>},
     };
-    return all[stem_is_small(w)];
+    return all[is_three(s) ? 2 : stem_is_small(&s->convolution.w)];
 }
 
 /* Columns that a multiprocessor makes of so many images, and COMMON for each row. */
 static int64_t load_of(const pooled_state *s, const launch *l, int64_t images)
 {
     enum { COMMON = 32 };
-    const int64_t rows = images * tiles_of(&s->pool, l->sizes.columns) * s->pool.out[1];
+    const int64_t rows = images * tiles_of(s, l->sizes.columns) * s->pool.out[1];
     const int64_t most =
         (rows + s->convolution.multiprocessors - 1) / s->convolution.multiprocessors;
     return most * (l->sizes.columns + COMMON);
@@ -80,7 +125,7 @@ static int64_t load_of(const pooled_state *s, const launch *l, int64_t images)
 
 static const launch *launch_for(const pooled_state *s, int64_t images)
 {
-    const launch *const *l = launches_of(&s->convolution.w);
+    const launch *const *l = launches_of(s);
     return l[load_of(s, l[1], images) < load_of(s, l[0], images)];
 }
 
@@ -146,12 +191,14 @@ static int pooled_setup(const strata_node *n, void *state)
     int status = pooled_resolve_all(n, s);
     if (status != STRATA_OK)
         return status;
-    const launch *const *l = launches_of(&s->convolution.w);
+    const launch *const *l = launches_of(s);
     status = convolution_prepare(n, &s->convolution, (const void *)l[1]->of(&n->in[0]),
                                  l[1]->sizes.shared);
-    return status == STRATA_OK ? stem_wgmma_prepare(n, &s->convolution, l[0]->sizes,
-                                                    (const void *)l[0]->of(&n->in[0]))
-                               : status;
+    if (status != STRATA_OK)
+        return status;
+    return stem_wgmma_prepare(n, &s->convolution, l[0]->sizes,
+                              (const void *)l[0]->of(&n->in[0]),
+                              is_three(s) ? three_pack_kernel : stem_wgmma_pack_kernel);
 }
 
 /* ---- running --------------------------------------------------------------------------
@@ -164,14 +211,15 @@ static pooled_job job_of(const strata_run *r, const pooled_state *s, const launc
     job.stem = stem_wgmma_job_of(r, tail_of(r->params));
     job.stem.high = (uint32_t)w->out[1];
     job.wide = (int32_t)w->out[2];
-    job.across = (int32_t)across_of(w, l->sizes.columns);
+    job.across = (int32_t)across_of(s, l->sizes.columns);
     job.kernel_h = (int32_t)w->kernel[1];
     job.stride_h = (int32_t)w->stride[1];
     job.begin_h = (int32_t)w->begin[1];
     job.kernel_w = (int32_t)w->kernel[2];
     job.stride_w = (int32_t)w->stride[2];
-    job.begin_w = (int32_t)w->begin[2];
-    job.stem.across = (uint32_t)tiles_of(w, l->sizes.columns);
+    job.begin_w = (int32_t)w->begin[2] * (1 + is_three(s)); /* there, of a tile */
+    job.cut = (w->out[2] - 1) * w->stride[2] - w->begin[2] + w->kernel[2] > w->in[2];
+    job.stem.across = (uint32_t)tiles_of(s, l->sizes.columns);
     job.stem.rows = (uint32_t)r->in[0].dims[0] * job.stem.across * job.stem.high;
     return job;
 }
@@ -181,13 +229,15 @@ static int pooled_run(const strata_run *r)
     const pooled_state *s = (const pooled_state *)r->state;
     const launch *l = launch_for(s, r->in[0].dims[0]);
     const pooled_job job = job_of(r, s, l);
-    const uint32_t most = (uint32_t)s->convolution.multiprocessors * BLOCKS;
+    const bool three = is_three(s);
+    const uint32_t most =
+        (uint32_t)s->convolution.multiprocessors * (three ? 1 : (uint32_t)BLOCKS);
     const dim3 grid(job.stem.rows < most ? job.stem.rows : most,
                     stem_blocks(job.stem.filters, l->sizes));
     if (job.stem.rows == 0)
         return STRATA_OK;
-    launch_overlapped(l->of(&r->in[0]), grid, dim3(THREADS), (size_t)l->sizes.shared,
-                      layer_stream(r), job);
+    launch_overlapped(l->of(&r->in[0]), grid, dim3(THREADS, three ? GROUPS : 1),
+                      (size_t)l->sizes.shared, layer_stream(r), job);
     return layer_launched(r, "pooled convolution");
 }
 

@@ -23,6 +23,7 @@ struct pooled_job {
     int32_t across;      /* maxima of a row of a tile */
     int32_t kernel_h, stride_h, begin_h;
     int32_t kernel_w, stride_w, begin_w;
+    bool cut; /* the last maximum's columns end with the results */
 };
 
 /* A row of maxima of a tile. */

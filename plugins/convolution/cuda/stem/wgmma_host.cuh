@@ -8,15 +8,15 @@
 
 #include "plugins/convolution/cuda/stem/wgmma.cuh"
 
-/* Of a shape: its windows, and bytes of shared memory. */
+/* Of a shape: its windows, steps of a product, and bytes of shared memory. */
 struct stem_sizes {
-    int32_t columns, height, per_row, down, shared;
+    int32_t columns, steps, per_row, down, shared;
 };
 
 template <class S>
 static constexpr stem_sizes stem_sizes_of(void)
 {
-    return {S::Columns, S::Height, S::PerRow, S::Down, S::Shared};
+    return {S::Columns, S::Steps, S::PerRow, S::Down, S::Shared};
 }
 
 /* Blocks that share a row's filters. */
@@ -88,16 +88,18 @@ static __global__ void stem_wgmma_pack_kernel(stem_wgmma_pack_job job)
     job.packed[i] = __float2half_rn(real ? job.weight[from * job.kernel_w + tap] : 0.0f);
 }
 
-/* Allows the kernel its shared memory and packs the weights. */
-static inline int stem_wgmma_prepare(const strata_node *n, convolution_state *s,
-                                     const stem_sizes &sizes, const void *kernel)
+/* Allows the kernel its shared memory and packs the weights as it reads them. */
+static inline int
+stem_wgmma_prepare(const strata_node *n, convolution_state *s, const stem_sizes &sizes,
+                   const void *kernel,
+                   void (*pack)(stem_wgmma_pack_job) = stem_wgmma_pack_kernel)
 {
     const int status = convolution_prepare(n, s, kernel, sizes.shared);
     if (status != STRATA_OK)
         return status;
     stem_wgmma_pack_job job = {};
     job.per_row = sizes.per_row;
-    job.steps = sizes.height * sizes.per_row;
+    job.steps = sizes.steps;
     job.shift = (int32_t)(s->w.begin[2] % 2);
     job.channels = (int32_t)s->in_c;
     job.filters = (int32_t)s->out_c;
@@ -105,7 +107,7 @@ static inline int stem_wgmma_prepare(const strata_node *n, convolution_state *s,
     job.kernel_w = (int32_t)s->w.kernel[2];
     job.down = sizes.down;
     job.size = (int32_t)stem_blocks(job.filters, sizes) * job.steps * THREADS * 8;
-    return convolution_pack(n, s, job, sizeof(__half), stem_wgmma_pack_kernel);
+    return convolution_pack(n, s, job, sizeof(__half), pack);
 }
 
 /* All but how the work is divided. */
