@@ -63,7 +63,8 @@ static inline const char *refuse_window(const window &w)
 static inline bottleneck_sizes sizes_of(const bottleneck_shape &s)
 {
     return {(int32_t)s.channels, (int32_t)s.reduced, (int32_t)s.convolved,
-            (int32_t)s.results,  (int32_t)s.w.in[1], (int32_t)s.w.in[2]};
+            (int32_t)s.results,  (int32_t)s.w.in[1], (int32_t)s.w.in[2],
+            s.shortcut};
 }
 
 /* channels: why there are too many, or NULL. */
@@ -115,6 +116,8 @@ static inline bottleneck_weights weights_of(const strata_node *n,
             weight_of(n, STRATA_BOTTLENECK_WINDOWS_BIAS),
             weight_of(n, STRATA_BOTTLENECK_PROJECT),
             weight_of(n, STRATA_BOTTLENECK_PROJECT_BIAS),
+            weight_of(n, BOTTLENECK_SHORTCUT),
+            weight_of(n, BOTTLENECK_SHORTCUT_BIAS),
             (int32_t)s.channels,
             (int32_t)s.reduced,
             (int32_t)s.convolved,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Bottleneck: channels are reduced (1x1), convolved together, and projected (1x1), each
- * with its bias and activation. A plan makes it of the layers that are such a block, and
+ * with its bias and activation; a second input is added before the last one, or another
+ * product (1x1) of the input. A plan makes it of the layers that are such a block, and
  * what is between need not be written.
  */
 #include "plugins/bottleneck/shape.h"
@@ -21,6 +22,7 @@ static int stages_of(const strata_node *n, struct stages *s)
                          .groups = 1,
                          .first = true,
                          .last = true,
+                         .shortcut = shape.shortcut,
                          .w = shape.w};
     stages_activate(s, p->activation, p->alpha, p->beta);
     return STRATA_OK;
@@ -60,6 +62,10 @@ static const strata_weight weights[] = {
      .rank = 2,
      .doc = "projected x convolved"},
     {.name = "project_bias", .rank = 1, .doc = "projected"},
+    {.name = "shortcut",
+     .rank = 2,
+     .doc = "projected x channels: a product of x, added in place of a second input"},
+    {.name = "shortcut_bias", .rank = 1, .doc = "projected"},
 };
 
 static const strata_layer bottleneck = {

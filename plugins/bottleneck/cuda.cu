@@ -17,6 +17,8 @@ struct bottleneck_state {
 /* Sizes that fit into an int. */
 static const char *refuse_channels(const bottleneck_shape &s)
 {
+    if (s.shortcut)
+        return "it adds no product of its input";
     return s.channels > 1024 || s.results > 1024 || s.reduced > 256 || s.convolved > 256
                ? "it is for up to 1024 channels, 256 of them between"
                : NULL;

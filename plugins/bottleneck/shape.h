@@ -5,12 +5,21 @@
 #ifndef PLUGINS_BOTTLENECK_SHAPE_H
 #define PLUGINS_BOTTLENECK_SHAPE_H
 
+#include <stdbool.h>
+
 #include <strata/layers.h>
 
 #include "plugins/common/window.h"
 
+/* Weights behind those of layers.h: a product of x that is added, and its bias. */
+enum {
+    BOTTLENECK_SHORTCUT = STRATA_BOTTLENECK_WEIGHTS,
+    BOTTLENECK_SHORTCUT_BIAS,
+};
+
 struct bottleneck_shape {
     int64_t channels, reduced, convolved, results; /* of x, the windows, y */
+    bool shortcut;                                 /* whether there is one */
     struct window w;
 };
 
@@ -36,6 +45,7 @@ static inline int bottleneck_resolve(const strata_node *n, struct bottleneck_sha
         return STRATA_FAIL(n, STRATA_EINVAL, "input has rank %d; images have 4",
                            (int)x->rank);
     s->channels = x->dims[1];
+    s->shortcut = n->weight[BOTTLENECK_SHORTCUT].rank > 0;
     if (s->channels < 1 || x->dims[2] < 1 || x->dims[3] < 1)
         return STRATA_FAIL(n, STRATA_EINVAL,
                            "a dim of the input is 0; only its batch may be");

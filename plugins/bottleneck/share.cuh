@@ -12,6 +12,7 @@
 struct bottleneck_sizes {
     int32_t channels, reduced, convolved, results; /* without pads */
     int32_t height, width;
+    bool crosses; /* a product of x is added */
 };
 
 /* Blocks of a tile, as a root; 0: there are too many channels. */
@@ -67,6 +68,7 @@ static inline int bottleneck_plan(bottleneck_job *j, const bottleneck_sizes &s)
 
 struct bottleneck_weights {
     const float *reduce, *reduce_bias, *windows, *windows_bias, *project, *project_bias;
+    const float *shortcut, *shortcut_bias; /* or NULL, as biases may be */
     int32_t channels, reduced, convolved, results;
 };
 
@@ -110,7 +112,10 @@ static __device__ inline float bottleneck_bias(const bottleneck_weights &w, int 
     const float *const bias[] = {w.reduce_bias, w.windows_bias, w.project_bias};
     const int32_t count[] = {w.reduced, w.convolved, w.results};
     c -= of * 64 * root;
-    return bias[of] && c < count[of] ? bias[of][c] : 0;
+    if (c >= count[of])
+        return 0;
+    return (bias[of] ? bias[of][c] : 0) +
+           (of == 2 && w.shortcut_bias ? w.shortcut_bias[c] : 0);
 }
 
 static inline int64_t bottleneck_matrices(int root)

@@ -10,6 +10,8 @@
 /* Sizes that fit into an int. */
 static const char *refuse_channels(const bottleneck_shape &s)
 {
+    if (s.shortcut)
+        return "it adds no product of its input";
     return s.channels > 1024 || s.results > 1024 || s.reduced > 128 || s.convolved > 128
                ? "it is for up to 1024 channels, 128 of them between"
            : s.reduced <= 64 && s.convolved <= 64

@@ -278,7 +278,7 @@ static __device__ inline void stream_convolve(stream_group &g)
 
 /* Where a thread's results of a tile begin, of each pixel, or far less than 0. */
 static __device__ inline void stream_find(const stream_block &b,
-                                          int64_t (&at)[STRIP_EACH])
+                                          int32_t (&at)[STRIP_EACH])
 {
     const uint32_t first = strip_late(threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4);
 #pragma unroll
@@ -288,10 +288,9 @@ static __device__ inline void stream_find(const stream_block &b,
         const int32_t h = b.top + (int32_t)row, w = b.left + column;
         at[k] = b.live && (int32_t)row < b.job.tile_h && column < b.job.tile_w &&
                         h < b.job.height && w < b.job.width
-                    ? (((int64_t)b.image * b.job.height + h) * b.job.width + w) *
-                              b.job.results +
-                          threadIdx.x % 4 * 8
-                    : INT64_MIN / 2;
+                    ? ((b.image * b.job.height + h) * b.job.width + w) * b.job.results +
+                          (int32_t)threadIdx.x % 4 * 8
+                    : INT32_MIN / 2;
     }
 }
 
@@ -315,7 +314,7 @@ static __device__ inline void stream_project(stream_group &g, int32_t pair)
 {
     const stream_block &b = g.b;
     const strip_cache cache(b.job.large);
-    int64_t at[STRIP_EACH];
+    int32_t at[STRIP_EACH];
     uint32_t x[8][4];
     stream_find(b, at);
     stream_block next = b;

@@ -13,7 +13,10 @@ static const char *refuse_channels(const bottleneck_shape &s)
     return s.channels > 64 * STRIP_PARTS || s.results > 64 * STRIP_PARTS ||
                    s.reduced > 64 || s.convolved > 64
                ? "it is for up to 256 channels, 64 of them between"
-               : NULL;
+           : !s.shortcut     ? NULL
+           : s.channels > 64 ? "it adds a product of up to 64 channels"
+           : s.results % 8   ? "it adds a product to whole eights of results alone"
+                             : NULL;
 }
 
 #define LEAST_STEPS 32 /* for a quarter of the multiprocessors */

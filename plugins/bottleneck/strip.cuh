@@ -180,20 +180,19 @@ static __device__ inline void strip_convolve(const strip_job &job,
 
 /* ---- project ---------------------------------------------------------------------- */
 
-/* Where a thread's results of a step begin, of each pixel, or far less than 0. */
+/* Where a thread's 16 bytes of a step begin, of each pixel, in a tensor of `pitch`
+ * elements a pixel, or far less than 0. */
 static __device__ inline void strip_find(const strip_job &job, const strip_step &s,
-                                         int64_t (&at)[STRIP_EACH])
+                                         int32_t pitch, int32_t (&at)[STRIP_EACH])
 {
     const int32_t warp = (int32_t)threadIdx.x / 32 % 8; /* of both warpgroups */
     const int32_t lane = (int32_t)threadIdx.x % 32, w = s.left + lane / 4;
 #pragma unroll
     for (int k = 0; k < STRIP_EACH; k++) {
         const int32_t row = warp * STRIP_EACH + k, h = s.top + row;
-        at[k] =
-            s.more(job) && row < STRIP_HIGH && h < job.height && w < job.width
-                ? (((int64_t)s.image * job.height + h) * job.width + w) * job.results +
-                      lane % 4 * 8
-                : INT64_MIN / 2;
+        at[k] = s.more(job) && row < STRIP_HIGH && h < job.height && w < job.width
+                    ? ((s.image * job.height + h) * job.width + w) * pitch + lane % 4 * 8
+                    : INT32_MIN / 2;
     }
 }
 
@@ -210,12 +209,29 @@ static __device__ inline void strip_take(uint32_t (&x)[4][4], const strip_memory
     }
 }
 
+/* x itself of the same pixels, as it lies in memory: strip_channel says in which order
+ * its channels are a factor's depth. */
+static __device__ inline void strip_cross(uint4 (&x)[2][STRIP_EACH], const strip_job &job,
+                                          const strip_step &s, const strip_cache &cache)
+{
+    int32_t at[STRIP_EACH];
+    strip_find(job, s, job.channels, at);
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+#pragma unroll
+        for (int k = 0; k < STRIP_EACH; k++) {
+            x[half][k] = make_uint4(0, 0, 0, 0);
+            if (at[k] >= 0 && half * 32 + (int32_t)threadIdx.x % 4 * 8 < job.channels)
+                x[half][k] = strip_read(job.x + at[k] + half * 32, cache.once);
+        }
+}
+
 /* A part of 64 results, and `added`, of it, is asked for of the part after the next. */
 struct strip_part {
     const strip_job &job;
     const strip_memory &memory;
     const strip_cache &cache;
-    int64_t at[STRIP_EACH], next[STRIP_EACH]; /* of this step, of the next one */
+    int32_t at[STRIP_EACH], next[STRIP_EACH]; /* of this step, of the next one */
     uint32_t x[4][4];
 
     __device__ inline void fetch(uint4 (&added)[2][STRIP_EACH], int32_t part,
@@ -226,8 +242,10 @@ struct strip_part {
         else
             strip_fetch(added, job, next, part - parts, (part - parts) * 64, cache);
     }
-    /* Of a part that is not there, the last one's. */
-    __device__ inline void begin(float (&sum)[8][4], int32_t part) const
+    /* Of a part that is not there, the last one's. own: x, where it crosses. */
+    template <bool Crosses>
+    __device__ inline void begin(float (&sum)[8][4], const uint4 (&own)[2][STRIP_EACH],
+                                 int32_t part) const
     {
         const int32_t real = min(part, job.parts - 1);
         const uint64_t weights =
@@ -237,18 +255,30 @@ struct strip_part {
 #pragma unroll
         for (int d = 0; d < 4; d++)
             strip_product(sum, x[d], weights + d * 2);
+        if (Crosses) {
+            const uint64_t more = weights + job.parts * (BOTTLENECK_PIECE / 16);
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                const uint4 &a = own[half][0], &b = own[half][1];
+                const uint32_t first[4] = {a.x, b.x, a.y, b.y};
+                const uint32_t second[4] = {a.z, b.z, a.w, b.w};
+                strip_product(sum, first, more + half * 4);
+                strip_product(sum, second, more + half * 4 + 2);
+            }
+        }
         multiply_commit();
     }
     __device__ inline void finish(const float (&sum)[8][4],
                                   const uint4 (&added)[2][STRIP_EACH], int32_t part) const
     {
-        const int64_t to[STRIP_EACH] = {at[0] + part * 64, at[1] + part * 64};
+        const int32_t to[STRIP_EACH] = {at[0] + part * 64, at[1] + part * 64};
         strip_finish(job, sum, added, to, part, cache);
     }
 };
 
-/* The products of a part while what becomes of the one before is stored. */
-template <int Parts>
+/* The products of a part while what becomes of the one before is stored. Where it
+ * crosses, `added` is 0 and x is asked for a step ahead. */
+template <int Parts, bool Crosses>
 static __device__ inline void strip_project(const strip_job &job,
                                             const strip_memory &memory)
 {
@@ -256,36 +286,55 @@ static __device__ inline void strip_project(const strip_job &job,
     strip_step s(job);
     strip_part p = {job, memory, cache};
     uint32_t parity = 0;
-    uint4 added[2][2][STRIP_EACH];
+    uint4 added[2][2][STRIP_EACH] = {}, own[2][STRIP_EACH] = {};
     wait_for_previous();
-    strip_find(job, s, p.at);
-    p.fetch(added[0], 0, Parts);
-    p.fetch(added[1], 1, Parts);
+    strip_find(job, s, job.results, p.at);
+    if (Crosses) {
+        strip_cross(own, job, s, cache);
+    } else {
+        p.fetch(added[0], 0, Parts);
+        p.fetch(added[1], 1, Parts);
+    }
     barrier_wait(memory.barrier(STRIP_LOADED + 2), 0);
     for (; s.more(job); parity ^= 1) {
         float sum[2][8][4];
+        uint4 coming[2][STRIP_EACH];
         s.advance(job);
-        strip_find(job, s, p.next);
+        strip_find(job, s, job.results, p.next);
+        if (Crosses)
+            strip_cross(coming, job, s, cache);
         barrier_wait(memory.barrier(STRIP_CONVOLVED_FULL), parity);
         strip_take(p.x, memory);
         warp_sync();
         if (threadIdx.x % 32 == 0)
             barrier_arrive(memory.barrier(STRIP_CONVOLVED_FREE));
-        p.begin(sum[0], 0);
+        p.begin<Crosses>(sum[0], own, 0);
 #pragma unroll
         for (int part = 0; part < Parts; part++) {
             if (part + 1 < Parts) {
-                p.begin(sum[(part + 1) % 2], part + 1);
+                p.begin<Crosses>(sum[(part + 1) % 2], own, part + 1);
                 multiply_wait<1>();
             } else {
                 multiply_wait<0>();
             }
             hold(sum[part % 2]);
             p.finish(sum[part % 2], added[part % 2], part);
-            p.fetch(added[part % 2], part + 2, Parts);
+            if (!Crosses)
+                p.fetch(added[part % 2], part + 2, Parts);
         }
         p.at[0] = p.next[0], p.at[1] = p.next[1];
+        if (Crosses)
+            memcpy(own, coming, sizeof own);
     }
+}
+
+/* That of a job. */
+template <bool Crosses>
+static __device__ inline void strip_project_of(const strip_job &job,
+                                               const strip_memory &memory)
+{
+    job.parts > 2 ? strip_project<4, Crosses>(job, memory)
+                  : strip_project<2, Crosses>(job, memory);
 }
 
 /* ---- all of it -------------------------------------------------------------------- */
@@ -315,7 +364,8 @@ static __global__ void __launch_bounds__(STRIP_THREADS, 1)
     }
     if (group > 1) {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"((int)STRIP_GIVEN));
-        job.parts > 2 ? strip_project<4>(job, memory) : strip_project<2>(job, memory);
+        job.crosses ? strip_project_of<true>(job, memory)
+                    : strip_project_of<false>(job, memory);
     } else if (group == 0) {
         strip_reduce(job, memory);
     } else {

@@ -97,7 +97,7 @@ struct strip_step {
 static __device__ inline void strip_load_weights(const strip_job &job,
                                                  const strip_memory &memory)
 {
-    const int32_t count[] = {job.panels, BOTTLENECK_WINDOWS, job.parts};
+    const int32_t count[] = {job.panels, BOTTLENECK_WINDOWS, strip_last(job)};
     int32_t first = 0;
 #pragma unroll
     for (int stage = 0; stage < 3; stage++) {
@@ -136,10 +136,11 @@ static __device__ inline void strip_load_edge(const strip_job &job,
     slot.advance(job.slots);
 }
 
-/* Where the input is added to the results, too, it stays in L2 until then. */
+/* Where the input, or a product of it, is added to the results, it stays in L2 until
+ * then. */
 static __device__ inline void strip_load(const strip_job &job, const strip_memory &memory)
 {
-    const uint64_t again = strip_again(job.large && job.again);
+    const uint64_t again = strip_again(job.large && (job.again || job.crosses));
     strip_slot slot;
     strip_load_weights(job, memory);
     wait_for_previous();

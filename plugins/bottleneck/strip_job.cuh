@@ -10,7 +10,9 @@
  *   windows  a warpgroup: 64 results of 14 rows of 8 pixels, nine elements of the
  *            windows, which are the same memory from another pixel on
  *   project  two warpgroups, eight rows each, with pixels as the factor whose rows
- *            become the sums' rows; results go from registers to memory
+ *            become the sums' rows; results go from registers to memory. A shortcut is
+ *            more depth of these products: x's own 64 channels, asked for a step ahead,
+ *            as they lie in memory, which is from registers, too
  *
  * Stages work on neighbouring steps at the same time. One more thread asks for the
  * input, 64 channels of a step at a time, through a ring.
@@ -43,25 +45,33 @@ enum {
 
 struct strip_job {
     CUtensorMap step, edge; /* boxes of 64 channels of x: of a step, of a unit's first */
-    const uint8_t *weights; /* matrices: `panels`, nine, `parts` */
+    const uint8_t *weights; /* matrices: `panels`, nine, `parts`, `parts` if it crosses */
     const float *bias;      /* 64, 64, 64 a part */
     const __half *addend;   /* or NULL */
+    const __half *x;
     __half *y;
     stage_tail reduced, convolved, projected;
     divisor of_image, strips; /* units of an image; strips of an image */
     int32_t units, steps;     /* of all; of a strip */
     int32_t each;             /* steps of a unit; its strip's last has what is left */
     int32_t height, width;
-    int32_t results;       /* whole eights */
-    int32_t panels, parts; /* 64 channels each of the input, of the results */
+    int32_t channels, results; /* whole eights */
+    int32_t panels, parts;     /* 64 channels each of the input, of the results */
     int32_t slots;
-    bool large; /* L2 has no room for these tensors */
-    bool again; /* x is what is added, too */
+    bool crosses; /* a shortcut's product is added */
+    bool large;   /* L2 has no room for these tensors */
+    bool again;   /* x is what is added, too */
 };
+
+/* Of the last stage. */
+static inline __host__ __device__ int32_t strip_last(const strip_job &job)
+{
+    return job.crosses ? 2 * job.parts : job.parts;
+}
 
 static inline __host__ __device__ int32_t strip_matrices(const strip_job &job)
 {
-    return job.panels + BOTTLENECK_WINDOWS + job.parts;
+    return job.panels + BOTTLENECK_WINDOWS + strip_last(job);
 }
 
 #endif /* PLUGINS_BOTTLENECK_STRIP_JOB_CUH */

@@ -22,7 +22,9 @@ static inline void strip_plan(strip_job *j, const bottleneck_sizes &s)
 {
     j->height = s.height;
     j->width = s.width;
+    j->channels = (s.channels + 7) / 8 * 8;
     j->results = (s.results + 7) / 8 * 8;
+    j->crosses = s.crosses;
     j->panels = (s.channels + 63) / 64;
     j->parts = (s.results + 63) / 64;
     j->strips = divisor_of((s.height + STRIP_HIGH - 1) / STRIP_HIGH);
@@ -64,7 +66,7 @@ static inline int32_t strip_blocks(strip_job *j, int64_t images, int32_t blocks)
 
 /* Result m of 64 and depth k of a matrix. */
 static __device__ inline float strip_weight(const bottleneck_weights &w, int panels,
-                                            int matrix, int m, int k)
+                                            int parts, int matrix, int m, int k)
 {
     if (matrix < panels)
         return bottleneck_first(w, m, matrix * 64 + k);
@@ -73,8 +75,12 @@ static __device__ inline float strip_weight(const bottleneck_weights &w, int pan
         return m < w.convolved && k < w.reduced
                    ? w.windows[((int64_t)m * w.reduced + k) * BOTTLENECK_WINDOWS + matrix]
                    : 0;
-    return bottleneck_of(w.project, (matrix - BOTTLENECK_WINDOWS) * 64 + strip_result(m),
-                         w.results, k, w.convolved);
+    matrix -= BOTTLENECK_WINDOWS;
+    return matrix < parts
+               ? bottleneck_of(w.project, matrix * 64 + strip_result(m), w.results, k,
+                               w.convolved)
+               : bottleneck_of(w.shortcut, (matrix - parts) * 64 + strip_result(m),
+                               w.results, strip_channel(k), w.channels);
 }
 
 static inline int64_t strip_packed(const strip_job &j)
@@ -94,7 +100,7 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     for (int e = (int)threadIdx.x; e < 64 * 64; e += CUDA_BLOCK) {
         const int m = e / 64, k = e % 64;
         from_float(to + m * 64 + ((k / 8) ^ (m & 7)) * 8 + k % 8,
-                   strip_weight(w, panels, matrix, m, k));
+                   strip_weight(w, panels, parts, matrix, m, k));
     }
     for (int c = (int)threadIdx.x; c < 128 + parts * 64 && matrix == 0; c += CUDA_BLOCK)
         bias[c] = bottleneck_bias(w, 1, c);
@@ -110,6 +116,7 @@ static inline bool strip_map(strip_job *j, const void *x, int64_t images,
     const int64_t pixels = images * j->height * j->width;
     j->large = pixels * ((channels + 7) / 8 * 8 + j->results) * 2 > STRIP_ROOM;
     j->again = j->addend == x;
+    j->x = (const __half *)x;
     return bottleneck_map(&j->step, x, images, j->height, j->width, channels, STRIP_REACH,
                           STRIP_WIDE) &&
            bottleneck_map(&j->edge, x, images, j->height, j->width, channels, STRIP_REACH,

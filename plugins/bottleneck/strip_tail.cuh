@@ -10,11 +10,20 @@
 
 #include "plugins/bottleneck/block.cuh"
 
+enum { STRIP_EACH = 2 }; /* pixels of a thread, eight below each other in a factor */
+
 /* The result that is column n of a part's matrix: of four columns that follow each other
  * by eights a thread has two each, and they shall be neighbours. */
 static inline __host__ __device__ int strip_result(int n)
 {
     return n / 32 * 32 + n % 8 / 2 * 8 + n / 8 % 4 * 2 + n % 2;
+}
+
+/* The channel that is depth k of what comes from memory as it lies there, 16 bytes of two
+ * halves of a pixel's 64 to each of four threads. */
+static inline __host__ __device__ int strip_channel(int k)
+{
+    return k / 32 * 32 + k % 8 / 2 * 8 + k / 16 % 2 * 4 + k / 8 % 2 * 2 + k % 2;
 }
 
 #if __CUDA_ARCH__ >= 900
@@ -130,8 +139,6 @@ static __device__ inline uint32_t strip_lane_channels(void)
 
 /* ---- results ---------------------------------------------------------------------- */
 
-enum { STRIP_EACH = 2 }; /* pixels of a thread, eight below each other in a factor */
-
 /* Of tensors for which L2 has no room, what is read again soon shall stay there, and what
  * is not shall go first. */
 struct strip_cache {
@@ -188,7 +195,7 @@ static __device__ inline bool strip_has(const Job &job, int32_t channel)
  * 0; `on`: elements from there. */
 template <class Job>
 static __device__ inline void strip_fetch(uint4 (&to)[2][STRIP_EACH], const Job &job,
-                                          const int64_t (&at)[STRIP_EACH], int32_t part,
+                                          const int32_t (&at)[STRIP_EACH], int32_t part,
                                           int32_t on, const strip_cache &cache)
 {
 #pragma unroll
@@ -227,7 +234,7 @@ static __device__ inline uint32_t strip_result_of(float a, float b, const stage_
 template <int Results, class Job>
 static __device__ inline void strip_finish_all(const Job &job, const float (&sum)[8][4],
                                                const uint4 (&added)[2][STRIP_EACH],
-                                               const int64_t (&at)[STRIP_EACH],
+                                               const int32_t (&at)[STRIP_EACH],
                                                int32_t part, const strip_cache &cache)
 {
 #pragma unroll
@@ -255,7 +262,7 @@ static __device__ inline void strip_finish_all(const Job &job, const float (&sum
 template <class Job>
 static __device__ inline void strip_finish(const Job &job, const float (&sum)[8][4],
                                            const uint4 (&added)[2][STRIP_EACH],
-                                           const int64_t (&at)[STRIP_EACH], int32_t part,
+                                           const int32_t (&at)[STRIP_EACH], int32_t part,
                                            const strip_cache &cache)
 {
     if (job.projected.kind != STAGE_BOUNDS)

@@ -82,6 +82,7 @@ static void stages_exact_image(const strata_node *n, const struct stages *s,
                                double *y)
 {
     const int64_t in = window_in_count(&s->w), out = window_out_count(&s->w);
+    const double *own = x;
     if (s->first) {
         stages_exact_product(s, STAGE_FIRST, weight, x, between, s->channels, s->before,
                              in, NULL);
@@ -92,6 +93,11 @@ static void stages_exact_image(const strata_node *n, const struct stages *s,
     if (!s->last)
         return;
     stages_hold(n, convolved, s->behind * out);
+    if (s->shortcut) {
+        stages_exact_product(s, STAGE_SHORTCUT, weight, own, y, s->channels, s->results,
+                             out, NULL);
+        addend = y;
+    }
     stages_exact_product(s, STAGE_LAST, weight, convolved, y, s->behind, s->results, out,
                          addend);
 }

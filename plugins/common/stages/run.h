@@ -125,9 +125,12 @@ static void stages_compute(const struct stages_job *j, int64_t image)
     stages_convolve(j, s->first ? j->between : j->x, j->convolved);
     if (s->last && r->n_in > 1)
         image_unpack(j->y, &r->in[1], image);
+    if (s->shortcut)
+        stages_multiply(j, STAGE_SHORTCUT, j->x, j->y, s->channels, s->results, out,
+                        false);
     if (s->last)
         stages_multiply(j, STAGE_LAST, j->convolved, j->y, s->behind, s->results, out,
-                        r->n_in > 1);
+                        r->n_in > 1 || s->shortcut);
     image_pack(&r->out[0], image, s->last ? j->y : j->convolved);
 }
 

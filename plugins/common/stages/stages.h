@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Layers of three convolutions behind each other: 1x1, windows, 1x1, each with a bias and
- * an activation, and a second input added before the last one. InvertedResidual and
+ * an activation, and a second input, or a product of x itself (a shortcut, of which not
+ * every such layer has weights), added before the last one. InvertedResidual and
  * Bottleneck are such; what is between need not be written. Here: attributes, shapes and
  * operations.
  *
@@ -16,14 +17,14 @@
 #include "plugins/common/image.h"
 #include "plugins/common/window.h"
 
-enum { STAGE_FIRST, STAGE_WINDOWS, STAGE_LAST, STAGES };
+enum { STAGE_FIRST, STAGE_WINDOWS, STAGE_LAST, STAGES, STAGE_SHORTCUT = STAGES };
 
 struct stages {
     int64_t channels, before, behind, results; /* of x, to and from the windows, of y */
     int64_t groups;                            /* of the windows */
-    bool first, last;                          /* whether these products are there */
+    bool first, last, shortcut;                /* whether these products are there */
     struct window w;
-    strata_activation f[STAGES]; /* kind -1: none */
+    strata_activation f[STAGES + 1]; /* kind -1: none, as the shortcut has */
 };
 
 /* The layer's own: resolved from its attributes, its input and its weights. */
@@ -35,6 +36,7 @@ static inline void stages_activate(struct stages *s, const int32_t activation[ST
 {
     for (int i = 0; i < STAGES; i++)
         s->f[i] = (strata_activation){activation[i] - 1, 0, alpha[i], beta[i]};
+    s->f[STAGE_SHORTCUT].kind = -1;
 }
 
 /* Rows of attributes, as the layer's params struct has them: a stage's function. */
@@ -68,6 +70,17 @@ static void stages_expect(strata_tensor *expected, int stage, int64_t results,
     bias->rank = 1;
 }
 
+static bool stages_has_shortcuts(const strata_node *n)
+{
+    return n->n_weights > 2 * STAGE_SHORTCUT;
+}
+
+/* Where a shortcut may be: whether x has the size of the results. */
+static bool stages_keeps_size(const struct stages *s)
+{
+    return s->w.out[1] == s->w.in[1] && s->w.out[2] == s->w.in[2];
+}
+
 static int stages_weight_shape(const strata_node *n, strata_tensor *expected)
 {
     struct stages s;
@@ -83,6 +96,8 @@ static int stages_weight_shape(const strata_node *n, strata_tensor *expected)
     w->dims[3] = s.w.kernel[2];
     if (s.last)
         stages_expect(expected, STAGE_LAST, s.results, s.behind);
+    if (stages_has_shortcuts(n) && n->n_in == 1 && stages_keeps_size(&s))
+        stages_expect(expected, STAGE_SHORTCUT, s.results, s.channels);
     return STRATA_OK;
 }
 
@@ -104,10 +119,34 @@ static int stages_check_product(const strata_node *n, int stage, bool there)
     return STRATA_OK;
 }
 
+static int stages_check_shortcut(const strata_node *n, const struct stages *s)
+{
+    if (!stages_has_shortcuts(n))
+        return STRATA_OK;
+    if (!s->shortcut && n->weight[2 * STAGE_SHORTCUT + 1].rank > 0)
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "there is a bias of the shortcut, and no such product; give "
+                           "its weight, or leave the bias out");
+    if (s->shortcut && n->n_in > 1)
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "a shortcut is added to the results, and so is a second "
+                           "input; give one of them");
+    if (s->shortcut && !stages_keeps_size(s))
+        return STRATA_FAIL(
+            n, STRATA_EINVAL,
+            "a shortcut takes every pixel, of %lld x %lld, and the results "
+            "are %lld x %lld",
+            (long long)s->w.in[1], (long long)s->w.in[2], (long long)s->w.out[1],
+            (long long)s->w.out[2]);
+    return STRATA_OK;
+}
+
 static int stages_check_weights(const strata_node *n, const struct stages *s)
 {
-    const int status = stages_check_product(n, STAGE_FIRST, s->first);
-    return status ? status : stages_check_product(n, STAGE_LAST, s->last);
+    int status = stages_check_product(n, STAGE_FIRST, s->first);
+    if (status == STRATA_OK)
+        status = stages_check_product(n, STAGE_LAST, s->last);
+    return status == STRATA_OK ? stages_check_shortcut(n, s) : status;
 }
 
 static int stages_output(const strata_node *n)
@@ -144,7 +183,8 @@ static double stages_flops(const strata_node *n)
     const double taps = (double)window_kernel_count(&s.w) * before / (double)s.groups;
     return 2 * (double)n->in[0].dims[0] *
            ((s.first ? in * before * (double)s.channels : 0) + out * behind * taps +
-            (s.last ? out * behind * (double)s.results : 0));
+            (s.last ? out * behind * (double)s.results : 0) +
+            (s.shortcut ? out * (double)s.channels * (double)s.results : 0));
 }
 
 #endif /* PLUGINS_COMMON_STAGES_STAGES_H */
