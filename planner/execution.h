@@ -38,6 +38,11 @@ enum made_kind {
     MADE_POOLED_CONVOLUTION
 };
 
+/* Of those, at most: a Bottleneck's with a shortcut. */
+enum { MADE_WEIGHTS = STRATA_BOTTLENECK_WEIGHTS + 2 };
+_Static_assert((int)MADE_WEIGHTS >= (int)STRATA_QUANTIZED_CONVOLUTION_WEIGHTS,
+               "a made layer has room for its weights");
+
 /* A layer made of some of the network; its tensors are the network's. */
 struct made_layer {
     struct network_layer layer; /* points into this struct */
@@ -60,10 +65,8 @@ struct made_layer {
         strata_pooled_convolution pooled_convolution;
     } params;
     const void *own_params; /* of the network's layer, in their place; or NULL */
-    struct network_weight
-        weights[STRATA_QUANTIZED_CONVOLUTION_WEIGHTS]; /* names: network's */
-    struct network_affine
-        affine[STRATA_QUANTIZED_CONVOLUTION_WEIGHTS]; /* of those that are such */
+    struct network_weight weights[MADE_WEIGHTS]; /* names: network's */
+    struct network_affine affine[MADE_WEIGHTS];  /* of those that are such */
     int inputs[PLAN_MAX_PORTS], output;
     int ports[PLAN_MAX_PORTS]; /* where not in order: the layer's inputs that they are */
     bool ported;

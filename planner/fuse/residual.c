@@ -6,7 +6,9 @@
  *   InvertedResidual  its windows are depthwise. Either product may be missing: a first
  *                     block expands nothing, and where squeeze-and-excite stands before
  *                     the projection, only what is before it is one.
- *   Bottleneck        its windows are of all channels; both products are there.
+ *   Bottleneck        its windows are of all channels; both products are there. What is
+ *                     added may be a shortcut, another product of what the block reads,
+ *                     which is a member then if it comes behind the last product.
  *
  * Each chain is a group at its first layer, and a longer one with the sum. Prices decide
  * whether either runs.
@@ -17,13 +19,13 @@
 #include <string.h>
 
 enum {
-    MOST_MEMBERS = 7,
+    MOST_MEMBERS = 8,
     WEIGHT = 0, /* of a Convolution */
     BIAS = 1
 };
 
 /* Of the layer that is made. Weight 2*stage is one's factors, the next its bias. */
-enum { FIRST, WINDOWS, LAST, STAGES };
+enum { FIRST, WINDOWS, LAST, STAGES, SHORTCUT = STAGES };
 
 /* A chain that begins at a node. */
 struct chain {
@@ -33,6 +35,7 @@ struct chain {
     int ended; /* of them with the sum; 0: there is none */
     int whole; /* without it */
     int x, addend;
+    bool shortcut; /* what is added is a product of x, and a member */
     bool present[STAGES];
     int64_t results[STAGES];
     strata_convolution windows;
@@ -103,7 +106,7 @@ static bool is_dense(const struct planner *planner, int node)
            network_elements(w->dims + 2, w->rank - 2) > 1;
 }
 
-/* Whether a node adds to the last of a chain what is there before the first. */
+/* Whether a node adds something to the last of a chain. */
 static bool is_sum(const struct planner *planner, const struct chain *c, int node,
                    int *addend)
 {
@@ -116,7 +119,7 @@ static bool is_sum(const struct planner *planner, const struct chain *c, int nod
     *addend = l->inputs[l->inputs[0] == last];
     const struct network_tensor *a = tensor_of(planner, *addend);
     const struct network_tensor *y = tensor_of(planner, last);
-    return a->producer < c->nodes[0] && dtype_is_free(a->dtype) && a->rank == y->rank &&
+    return dtype_is_free(a->dtype) && a->rank == y->rank &&
            memcmp(a->dims, y->dims, (size_t)a->rank * sizeof *a->dims) == 0;
 }
 
@@ -179,6 +182,37 @@ static void add_windows(struct chain *c, const struct planner *planner, const in
     add_activation(c, planner, reader, WINDOWS);
 }
 
+/* A product of what the chain reads, which its sum alone reads. */
+static bool add_shortcut(struct chain *c, const struct planner *planner)
+{
+    const struct registry_layer *type = c->kind->type_of(planner->network);
+    const int node = tensor_of(planner, c->addend)->producer;
+    if (type->n_weights <= 2 * SHORTCUT + BIAS || node <= c->nodes[c->n - 1] ||
+        !is_point(planner, node) || planner->nodes[node].layer->inputs[0] != c->x ||
+        !members_are_joined(planner, node))
+        return false;
+    const struct network_layer *l = planner->nodes[node].layer;
+    c->made.weights[2 * SHORTCUT] = l->weights[WEIGHT];
+    c->made.weights[2 * SHORTCUT].rank = 2;
+    c->made.weights[2 * SHORTCUT + BIAS] = l->weights[BIAS];
+    c->nodes[c->n++] = node;
+    return true;
+}
+
+/* Whether a sum can be of the block: what it adds is there before, or made by it. */
+static bool add_sum(struct chain *c, const struct planner *planner, int sum)
+{
+    if (sum < 0 || !is_sum(planner, c, sum, &c->addend))
+        return false;
+    c->whole = c->n;
+    if (tensor_of(planner, c->addend)->producer >= c->nodes[0])
+        c->shortcut = add_shortcut(c, planner);
+    if (!c->shortcut && tensor_of(planner, c->addend)->producer >= c->nodes[0])
+        return false;
+    c->nodes[c->n++] = sum;
+    return true;
+}
+
 /* And what follows: an activation, or a sum and then an activation. */
 static void add_last(struct chain *c, const struct planner *planner, const int *reader)
 {
@@ -187,9 +221,7 @@ static void add_last(struct chain *c, const struct planner *planner, const int *
         return;
     add_weights(c, planner, node, LAST);
     const int sum = next_of(planner, c, reader);
-    if (sum >= 0 && is_sum(planner, c, sum, &c->addend)) {
-        c->whole = c->n;
-        c->nodes[c->n++] = sum;
+    if (add_sum(c, planner, sum)) {
         add_activation(c, planner, reader, LAST);
         c->ended = c->n;
         return;
@@ -275,16 +307,19 @@ static struct made_layer make(const struct chain *c, const struct planner *plann
 {
     const struct network_layer *first = planner->nodes[c->nodes[0]].layer;
     const int members = sum ? c->ended : c->whole;
+    const bool adds = sum && !c->shortcut;
     struct chain some = *c;
     struct made_layer m = c->made;
     m.layer = (struct network_layer){.name = first->name,
                                      .type = c->kind->type_of(planner->network),
                                      .place = first->place,
-                                     .n_inputs = 1 + sum,
+                                     .n_inputs = 1 + adds,
                                      .n_outputs = 1};
     m.kind = c->kind->made;
     m.inputs[0] = c->x;
-    m.inputs[1] = sum ? c->addend : 0;
+    m.inputs[1] = adds ? c->addend : 0;
+    for (int i = 0; i < 2 && !sum; i++)
+        m.weights[2 * SHORTCUT + i] = (struct network_weight){0};
     m.output = planner->nodes[c->nodes[members - 1]].layer->outputs[0];
     if (!sum)
         some.activation[LAST] = c->before;

@@ -111,6 +111,15 @@ static int group_label(struct planner_model *m, const struct planner *planner,
     return read_label(m, planner, c, port);
 }
 
+/* Whether a tensor is made by a node that comes before another in its chain. */
+static bool is_within(const struct planner *planner, int node, int tensor)
+{
+    for (int h = planner->nodes[node].previous; h >= 0; h = planner->nodes[h].previous)
+        if (planner->nodes[h].out[0] == tensor)
+            return true;
+    return false;
+}
+
 /* Label of an input. After the layer's own come the residual, where a tail holds a sum,
  * and what the group that begins here reads. */
 static int in_label(struct planner_model *m, const struct planner *planner,
@@ -139,7 +148,7 @@ static int in_label(struct planner_model *m, const struct planner *planner,
         return label_of_none(p);
     case CANDIDATE_ABSORBED:
         if (c->grouped)
-            return n->in[port] == planner->nodes[n->previous].out[0]
+            return is_within(planner, c->node, n->in[port])
                        ? label_of(p, c->in_formats[0], c->pad,
                                   c->longer ? PLAN_FARTHER : PLAN_INSIDE)
                        : label_of_none(p);

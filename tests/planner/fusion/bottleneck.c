@@ -17,6 +17,8 @@ TestSuite(fuse_bottleneck, .init = scratch_make, .fini = scratch_remove, .timeou
 #define SUM(of) "[layer sum]\ntype = ElementWise\nop = sum\ninputs = " of "\n"
 #define ABS(name, of) "[layer " name "]\ntype = Unary\nop = abs\ninputs = " of "\n"
 #define BLOCK REDUCE WINDOWS PROJECT
+#define SHORT(more) CONVOLUTION("short", 12, 1x1, "inputs = x\n" more)
+#define CROSSED BLOCK SHORT("") SUM("project, short")
 #define RESIDUAL HEAD("relu") BLOCK SUM("project, x") ACT("relu", "relu")
 
 static const struct chain_case chains[] = {
@@ -38,6 +40,44 @@ static const struct chain_case chains[] = {
                  "yes\n" CONVOLUTION("reduce", 8, 1x1, "inputs = x\n")
                      WINDOWS PROJECT SUM("project, mean"),
      "reduce", 4, 0},
+    {"a shortcut", HEAD("sum") CROSSED, "reduce", 5, 7},
+    {"a shortcut on the left, an activation behind the sum",
+     HEAD("relu") BLOCK SHORT("") SUM("short, project") ACT("relu", "relu"), "reduce", 5,
+     8},
+    {"a shortcut without bias",
+     HEAD("sum") BLOCK "[layer short]\ntype = Convolution\nfilters = 12\nkernel = 1x1\n"
+                       "weight = w\ninputs = x\n" SUM("project, short"),
+     "reduce", 5, 7},
+    {"a shortcut that comes first is what is added",
+     HEAD("sum") SHORT("") CONVOLUTION("reduce", 8, 1x1, "inputs = x\n")
+         WINDOWS PROJECT SUM("project, short"),
+     "reduce", 4, 5},
+    {"a shortcut that comes between",
+     HEAD("sum") REDUCE SHORT("")
+         CONVOLUTION("windows", 6, 3x3, "pad = 1\ninputs = reduce.relu\n")
+             PROJECT SUM("project, short"),
+     "reduce", 4, 0},
+    {"a shortcut of something else",
+     HEAD("sum") ABS("other", "x") CONVOLUTION("reduce", 8, 1x1, "inputs = x\n")
+         WINDOWS PROJECT CONVOLUTION("short", 12, 1x1, "inputs = other\n")
+             SUM("project, short"),
+     "reduce", 4, 0},
+    {"a shortcut that is read twice", HEAD("sum, y") CROSSED ABS("y", "short"), "reduce",
+     5, 0},
+    {"a shortcut that is an output", HEAD("sum, short") CROSSED, "reduce", 5, 0},
+    {"a shortcut with an activation",
+     HEAD("sum") BLOCK SHORT("") ACT("late", "relu") SUM("project, late"), "reduce", 5,
+     0},
+    {"a shortcut of windows",
+     HEAD("sum") BLOCK CONVOLUTION("short", 12, 3x3, "pad = 1\ninputs = x\n")
+         SUM("project, short"),
+     "reduce", 5, 0},
+    {"a shortcut with a stride",
+     HEAD("sum") REDUCE CONVOLUTION("windows", 6, 3x3, "pad = 1\nstride = 2\n")
+         PROJECT SHORT("stride = 2\n") SUM("project, short"),
+     "reduce", 4, 0},
+    {"a shortcut in groups",
+     HEAD("sum") BLOCK SHORT("groups = 2\n") SUM("project, short"), "reduce", 5, 0},
     {"it is added to itself", HEAD("sum") BLOCK SUM("project, project"), "reduce", 5, 0},
     {"a product",
      HEAD("y") BLOCK "[layer y]\ntype = ElementWise\nop = product\n"
@@ -173,6 +213,27 @@ Test(fuse_bottleneck, is_not_taken_where_it_is_not_cheaper)
     planning_close(&s);
 }
 
+/* All of it: a shortcut's product and the sum are free only where the block makes both.
+ */
+Test(fuse_bottleneck, a_shortcut_is_taken_with_its_block_or_not_at_all)
+{
+    static const char *const members[] = {"project", "short", "sum"};
+    struct planning s;
+    plan_at(&s, HEAD("sum") CROSSED, 100, 1000);
+    cr_expect_eq(chosen_for(&s, "reduce"), CANDIDATE_LONGER);
+    for (size_t i = 0; i < ARRAY_LENGTH(members); i++) {
+        cr_expect_eq(chosen_for(&s, members[i]), CANDIDATE_ABSORBED, "%s", members[i]);
+        cr_expect_str_eq(fusion_of(&s, members[i])->reason,
+                         "reduce: all in one Bottleneck", "%s", members[i]);
+    }
+    planning_close(&s);
+    plan_at(&s, HEAD("sum") CROSSED, 100000, 1000);
+    cr_expect_eq(chosen_for(&s, "reduce"), CANDIDATE_RUN);
+    cr_expect_eq(chosen_for(&s, "short"), CANDIDATE_RUN);
+    cr_expect_eq(chosen_for(&s, "project"), CANDIDATE_RUN);
+    planning_close(&s);
+}
+
 static uint64_t half_formats(void)
 {
     uint64_t mask = 0;
@@ -214,7 +275,11 @@ Test(fuse_bottleneck, has_no_precision_that_its_layers_were_not_asked_for)
 Test(fuse_bottleneck, values_of_a_block_that_is_taken)
 {
     static const char *const inis[] = {
-        RESIDUAL, HEAD("sum") BLOCK SUM("x, project"), HEAD("project") BLOCK,
+        RESIDUAL,
+        HEAD("sum") BLOCK SUM("x, project"),
+        HEAD("project") BLOCK,
+        HEAD("sum") CROSSED,
+        HEAD("relu") BLOCK SHORT("") SUM("short, project") ACT("relu", "relu"),
         HEAD("project") REDUCE CONVOLUTION("windows", 6, 5x5, "stride = 2\n") PROJECT};
     for (size_t i = 0; i < ARRAY_LENGTH(inis); i++) {
         struct planning s;
@@ -262,4 +327,40 @@ Test(fuse_bottleneck, is_not_timed_where_its_claims_are_hopeless)
     cr_expect(strstr(fusion_of(&s, "windows")->reason, "by its claims"), "%s",
               fusion_of(&s, "windows")->reason);
     planning_close(&s);
+}
+
+/* A shortcut where none may be. */
+Test(fuse_bottleneck, a_shortcut_that_cannot_be_is_refused)
+{
+    static const char head[] = "{\"s\":{\"dtype\":\"F32\",\"shape\":[12,40],"
+                               "\"data_offsets\":[0,1920]},"
+                               "\"b\":{\"dtype\":\"F32\",\"shape\":[12],"
+                               "\"data_offsets\":[1920,1968]}}";
+    static const struct {
+        const char *more, *error;
+    } cases[] = {
+        {"inputs = x\nshortcut_bias = file:b\n", "a bias of the shortcut"},
+        {"inputs = x, z\nshortcut = file:s\n", "and so is a second input"},
+        {"inputs = x\nstride = 2\nshortcut = file:s\n",
+         "takes every pixel, of 6 x 6, and the results are 3 x 3"},
+    };
+    char bytes[8 + sizeof head - 1 + 1968] = {0};
+    bytes[0] = (char)(sizeof head - 1);
+    memcpy(bytes + 8, head, sizeof head - 1);
+    spill("shortcut.safetensors", bytes, sizeof bytes);
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct session s;
+        char text[512];
+        snprintf(text, sizeof text,
+                 "[network]\nformat = 1\noutputs = y\n[weights w]\nrandom = 3\n"
+                 "[weights file]\nfile = shortcut.safetensors\n"
+                 "[input x]\nshape = 1 x 40 x 6 x 6\n[input z]\nshape = 1 x 12 x 6 x 6\n"
+                 "[layer y]\ntype = Bottleneck\nkernel = 3\npad = 1\nreduced = 8\n"
+                 "projected = 12\nreduce = w\nwindows = w\nproject = w\n%s",
+                 cases[i].more);
+        cr_expect_eq(session_load(&s, spill_text("net.ini", text), NULL, NULL, 0),
+                     STRATA_EINVAL);
+        cr_expect(strstr(s.err.message, cases[i].error), "%s", s.err.message);
+        release(&s);
+    }
 }
