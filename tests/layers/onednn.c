@@ -65,6 +65,12 @@ static const struct convolution_case convolutions[] = {
     {"1-D", 3, 2, 16, 17, {31}, {3}, {.groups = 1, .pad = INTS(1, 0)}, true},
     {"3-D", 5, 1, 16, 16, {5, 4, 6}, {3, 3, 3}, {.groups = 1, .pad = INTS(1)}, true},
 };
+static const struct convolution_case pixels[] = {
+    {"pixel", 4, 1, 40, 40, {1, 1}, {3, 3}, {.groups = 1, .pad = INTS(1)}, true},
+    {"depthwise pixel", 4, 1, 40, 40, {1, 1}, {3, 3},
+     {.groups = 40, .pad = INTS(1)}, true},
+    {"depthwise step", 3, 1, 40, 40, {1}, {3}, {.groups = 40, .pad = INTS(1)}, true},
+};
 /* clang-format on */
 
 Test(onednn, convolution_matches_the_loops_in_every_row)
@@ -160,6 +166,22 @@ Test(onednn, convolution_computes_every_declared_epilogue)
                 struct problem p = convolution_problem(&convolutions[i]);
                 every_epilogue(&p);
             }
+}
+
+/* One image of one pixel: its residual looks like a value a channel. Right where it is
+ * taken, and somewhere it is. */
+Test(onednn, convolution_adds_a_residual_of_one_pixel)
+{
+    for (size_t i = 0; i < LENGTH(pixels); i++) {
+        struct problem p = convolution_problem(&pixels[i]);
+        trial_attempt_all(&p);
+        problem_add_operands(&p);
+        for (int32_t flags = STRATA_EPILOGUE_RESIDUAL; flags < STRATA_EPILOGUE_ACTIVATION;
+             flags++)
+            cr_expect(with_epilogue(&p, flags, 0, 0, 0), "%s: nobody takes epilogue %d",
+                      p.name, (int)flags);
+        problem_free(&p);
+    }
 }
 
 /* ---- fully connected ---- */

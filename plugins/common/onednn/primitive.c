@@ -55,8 +55,16 @@ static bool has_operands(const struct onednn_candidate *c)
 
 #define LAST (STRATA_F32_NHWC | STRATA_I8_NHWC | STRATA_U8_NHWC)
 
+/* A residual of one image and one pixel, which oneDNN takes for a value a channel. */
+static bool has_pixel_residual(const strata_node *n)
+{
+    return n->epilogue && n->epilogue->flags & STRATA_EPILOGUE_RESIDUAL &&
+           n->out[0].rank > 1 && n->out[0].count == n->out[0].dims[1];
+}
+
 /* The reference kernels are for checking, not for running. Convolution by GEMM (2.6.3,
- * chosen below AVX2) misreads the operands of post-ops in channels-last. */
+ * chosen below AVX2) misreads the operands of post-ops in channels-last; its depthwise
+ * kernels there give every block of channels the values of the first. */
 static int candidate_judge(const strata_node *n, const struct onednn_candidate *c)
 {
     const char *kernel = NULL;
@@ -76,6 +84,11 @@ static int candidate_judge(const strata_node *n, const struct onednn_candidate *
             "oneDNN's kernel %s gets a fused scale, bias or residual wrong "
             "in channels-last",
             kernel);
+    if (strstr(kernel, "dw") && n->out[0].format & LAST && has_pixel_residual(n))
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "oneDNN's kernel %s gets a fused residual of one pixel wrong in "
+                           "channels-last",
+                           kernel);
     return STRATA_OK;
 }
 
