@@ -260,20 +260,21 @@ static bool is_joined_by(const struct network_siblings *others, size_t n, int la
 {
     bool joined = false;
     for (size_t i = 0; i < n; i++)
-        joined |= others[i].behind == BEHIND_JOINED &&
-                  network_behind_layer(&others[i], 0) == layer;
+        joined |= network_join_of(&others[i]) == layer;
     return joined;
 }
 
 void network_find_join(struct network_siblings *g, const struct network_reading *r,
-                       int axis, const struct network_siblings *others, size_t n)
+                       int axis, const struct network_siblings *others, size_t n,
+                       int into)
 {
     for (int c = 0; g->behind == BEHIND_NOTHING && axis == 1 && c < g->n; c++) {
         const int tensor = chain_end(r, g, c);
         const int layer = r->reader[tensor]; /* 0 if an output is the one reader */
         const struct network_layer *l = &r->net->layers[layer];
-        if (r->readers[tensor] == 0 || !joins_channels(r->net, l) ||
-            is_joined_by(others, n, layer) || !can_join(r->net, g, l))
+        if (r->readers[tensor] == 0 || (into >= 0 && layer != into) ||
+            !joins_channels(r->net, l) || is_joined_by(others, n, layer) ||
+            !can_join(r->net, g, l))
             continue;
         order_joined(g, r->net, l);
         g->layers[g->n * g->length] = layer;

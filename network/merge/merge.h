@@ -71,6 +71,12 @@ static inline int network_behind_layer(const struct network_siblings *g, int i)
     return g->layers[g->n * g->length + i];
 }
 
+/* The Concatenation behind them, or -1. */
+static inline int network_join_of(const struct network_siblings *g)
+{
+    return g->behind == BEHIND_JOINED ? network_behind_layer(g, 0) : -1;
+}
+
 /* The tensor that a chain ends in, with what is behind it. */
 static inline int network_siblings_result(const strata_network *net,
                                           const struct network_siblings *g, int chain)
@@ -113,10 +119,11 @@ struct network_groups {
 int network_find_siblings(struct network_groups *out, const strata_network *net,
                           strata_error *err);
 /* Append the group of such first layers and chains of that length, with what is behind
- * them; EINVAL says why they cannot be one. */
+ * them, a Concatenation that is layer `into` (-1: any); EINVAL says why they cannot be
+ * one. */
 int network_add_siblings(struct network_groups *groups, const strata_network *net,
                          const int *first, int n, int length, enum network_behind behind,
-                         strata_error *err);
+                         int into, strata_error *err);
 void network_free_groups(struct network_groups *groups);
 /* What adds up where a chain's k-th layer is joined with those of others. */
 struct network_joint {
@@ -143,9 +150,11 @@ struct network_reading {
  * there is room for `n` more; the chains are put in order for it. */
 void network_find_behind(struct network_siblings *g, const struct network_reading *r,
                          int axis);
-/* The same of a Concatenation, which none of other groups has. */
+/* The same of a Concatenation, which none of other groups has, layer `into` or (-1) any.
+ * Which one is found depends on the order of the chains, which it changes. */
 void network_find_join(struct network_siblings *g, const struct network_reading *r,
-                       int axis, const struct network_siblings *others, size_t n);
+                       int axis, const struct network_siblings *others, size_t n,
+                       int into);
 /* Of one that has it: how many chains it reads, which are its first inputs or its last.
  */
 struct network_joined {

@@ -317,10 +317,10 @@ static void find_behind(struct network_siblings *g, const struct network_reading
 }
 
 static void find_join(struct network_siblings *g, const struct network_reading *r,
-                      const struct network_siblings *others, size_t n)
+                      const struct network_siblings *others, size_t n, int into)
 {
     network_find_join(g, r, network_joint_of(r->net, &r->net->layers[g->layers[0]]).axis,
-                      others, n);
+                      others, n, into);
 }
 
 /* The chains of first layers, as far as they go together, as a group. */
@@ -391,7 +391,7 @@ int network_find_siblings(struct network_groups *out, const strata_network *net,
     if (out->n > 1)
         qsort(out->list, out->n, sizeof *out->list, by_first);
     for (size_t i = 0; i < out->n && status == STRATA_OK; i++)
-        find_join(&out->list[i], &r, out->list, i);
+        find_join(&out->list[i], &r, out->list, i, -1);
     free_reading(&r);
     free_heads(&h);
     if (status != STRATA_OK)
@@ -438,12 +438,12 @@ static bool is_taken(const struct network_groups *groups, int layer)
 /* Whether what is behind a new group is what it shall be. */
 static int check_behind(struct network_siblings *g, const struct network_reading *r,
                         const struct network_groups *groups, enum network_behind behind,
-                        strata_error *err)
+                        int into, strata_error *err)
 {
     if (behind == BEHIND_NOTHING)
         return STRATA_OK;
     if (behind == BEHIND_JOINED)
-        find_join(g, r, groups->list, groups->n);
+        find_join(g, r, groups->list, groups->n, into);
     else
         find_behind(g, r);
     return g->behind == behind ? STRATA_OK
@@ -453,7 +453,7 @@ static int check_behind(struct network_siblings *g, const struct network_reading
 
 int network_add_siblings(struct network_groups *groups, const strata_network *net,
                          const int *first, int n, int length, enum network_behind behind,
-                         strata_error *err)
+                         int into, strata_error *err)
 {
     struct network_reading r = {0};
     if (n < 2 || n > NETWORK_MAX_SIBLINGS || length < 1 || length > NETWORK_MAX_CHAIN)
@@ -470,7 +470,7 @@ int network_add_siblings(struct network_groups *groups, const strata_network *ne
                      ? refuse(net, first[c], "it is one with others already", err)
                      : put_chain(g.layers, c, &r, first[c], length, err);
     if (status == STRATA_OK)
-        status = check_behind(&g, &r, groups, behind, err);
+        status = check_behind(&g, &r, groups, behind, into, err);
     if (status == STRATA_OK)
         status =
             grow(&groups->list, &groups->capacity, groups->n, sizeof *groups->list, err);

@@ -35,7 +35,8 @@ static int choose(struct network_groups *out, const struct planner_merges *m,
             first[c] = network_sibling(g, c, 0);
         if (ways[i] != WAY_APART)
             status = network_add_siblings(out, net, first, g->n, g->length,
-                                          less ? BEHIND_NOTHING : g->behind, err);
+                                          less ? BEHIND_NOTHING : g->behind,
+                                          network_join_of(g), err);
     }
     return status;
 }

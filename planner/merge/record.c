@@ -60,6 +60,8 @@ static json_t *group_json(const strata_network *net, const struct network_siblin
                           "merged", (json_int_t)v->merged, "text", text);
     if (g->behind != BEHIND_NOTHING)
         j = json_put(j, "behind", json_string(behinds[g->behind]));
+    if (network_join_of(g) >= 0)
+        j = json_put(j, "into", json_string(net->layers[network_join_of(g)].name));
     if (v->why)
         j = json_put(j, "why", json_string(v->why));
     free(text);
@@ -90,8 +92,17 @@ static int read_behind(enum network_behind *out, const char *name, strata_error 
                : STRATA_OK;
 }
 
+static int find_layer(int *out, const struct names *names, const char *name,
+                      strata_error *err)
+{
+    *out = name ? names_get(names, name) : -1;
+    return *out < 0
+               ? error_set(err, STRATA_EPARSE, "there is no layer '%s'", name ? name : "")
+               : STRATA_OK;
+}
+
 static int read_layers(struct network_groups *out, const json_t *layers, int length,
-                       enum network_behind behind, const strata_network *net,
+                       enum network_behind behind, int into, const strata_network *net,
                        const struct names *names, strata_error *err)
 {
     int first[NETWORK_MAX_SIBLINGS];
@@ -101,12 +112,10 @@ static int read_layers(struct network_groups *out, const json_t *layers, int len
                          NETWORK_MAX_SIBLINGS);
     for (size_t c = 0; c < n; c++) {
         const char *name = json_string_value(json_array_get(layers, c));
-        first[c] = name ? names_get(names, name) : -1;
-        if (first[c] < 0)
-            return error_set(err, STRATA_EPARSE, "there is no layer '%s'",
-                             name ? name : "");
+        if (find_layer(&first[c], names, name, err) != STRATA_OK)
+            return STRATA_EPARSE;
     }
-    return network_add_siblings(out, net, first, (int)n, length, behind, err);
+    return network_add_siblings(out, net, first, (int)n, length, behind, into, err);
 }
 
 static int read_group(struct planner_merges *m, const json_t *j,
@@ -118,18 +127,21 @@ static int read_group(struct planner_merges *m, const json_t *j,
     strata_error refused = {0};
     json_t *layers;
     json_int_t apart, merged;
-    const char *why = NULL, *name = NULL;
+    const char *why = NULL, *name = NULL, *join = NULL;
     enum network_behind behind;
-    int length, done;
-    if (json_unpack_ex((json_t *)j, &wrong, 0, "{s:o, s:i, s:b, s:I, s:I, s?:s, s?:s}",
-                       "layers", &layers, "length", &length, "done", &done, "apart",
-                       &apart, "merged", &merged, "behind", &name, "why", &why) != 0)
+    int length, done, into = -1;
+    if (json_unpack_ex((json_t *)j, &wrong, 0,
+                       "{s:o, s:i, s:b, s:I, s:I, s?:s, s?:s, s?:s}", "layers", &layers,
+                       "length", &length, "done", &done, "apart", &apart, "merged",
+                       &merged, "behind", &name, "into", &join, "why", &why) != 0)
         return error_set(err, STRATA_EPARSE, "%s", wrong.text);
-    if (read_behind(&behind, name, err) != STRATA_OK)
+    if (read_behind(&behind, name, err) != STRATA_OK ||
+        (join && find_layer(&into, names, join, err) != STRATA_OK))
         return STRATA_EPARSE;
     if (apart < 0 || apart >= PLAN_INFINITE || merged < 0 || merged >= PLAN_INFINITE)
         return error_set(err, STRATA_EPARSE, "a cost is out of range");
-    int status = read_layers(&m->groups, layers, length, behind, net, names, &refused);
+    int status =
+        read_layers(&m->groups, layers, length, behind, into, net, names, &refused);
     if (status != STRATA_OK) /* what the file says is wrong, not what was asked for */
         return error_set(err, status == STRATA_ENOMEM ? status : STRATA_EPARSE, "%s",
                          refused.message);

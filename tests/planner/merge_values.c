@@ -248,8 +248,8 @@ static const char several[] =
         SIBLING("c", "5") SIBLING("d", "9") "[layer j]\ntype = Concatenation\naxis = "
                                             "1\ninputs = b.r, a.r, d.r, c.r\n";
 
-#define JOINED(profile, n)                                                               \
-    "[network]\nformat = 1\nname = joined\noutputs = out, b.r\n" profile                 \
+#define JOINED(more, profile, n)                                                         \
+    "[network]\nformat = 1\nname = joined\noutputs = out, " more "\n" profile            \
     "[weights w]\nrandom = 3\n[input x]\nshape = " n                                     \
     " x 7 x 16 x 16\n" SIBLING("a", "8") SIBLING("b", "16")                              \
         SIBLING("c", "12") "[layer d]\ntype = Convolution\nfilters = 8\nkernel = 3x3\n"  \
@@ -260,8 +260,13 @@ static const char several[] =
                            "kernel = 1x1\nweight = w\n"
 
 /* Planes of 1 KB: in linear formats, too, all of it lies in place at batch 1. */
-static const char joined[] = JOINED("", "1");
-static const char joined_of_several[] = JOINED("[profile]\nN = 1..3: 1, 3\n", "N");
+static const char joined[] = JOINED("b.r", "", "1");
+/* Another concatenation reads one of what the first one has. */
+static const char joined_beside_another[] =
+    JOINED("k.c", "", "1") "[layer k]\ntype = Concatenation\naxis = 1\ninputs = d, b.r\n"
+                           "[layer k.c]\ntype = Convolution\nfilters = 4\nkernel = 1x1\n"
+                           "weight = w\n";
+static const char joined_of_several[] = JOINED("b.r", "[profile]\nN = 1..3: 1, 3\n", "N");
 
 static size_t joined_of(const struct planner *planner)
 {
@@ -342,5 +347,6 @@ Test(merge_values, an_engine_file_has_the_network_and_the_plan_with_merged_layer
 {
     expect_kept(several, 0, 3);
     expect_kept(joined, 1, 1);
+    expect_kept(joined_beside_another, 1, 1);
     expect_same(spill_text("joined.ini", joined), "build.precision=fp32", 1e-4, 8, 0);
 }
