@@ -68,6 +68,8 @@ tests_engine_pads_SOURCES = tests/engine/pads.c tests/engine/engine_session.h
 tests_engine_parts_SOURCES = tests/engine/parts.c tests/engine/batch_net.h
 tests_engine_random_networks_SOURCES = tests/engine/random_networks.c \
 	tests/engine/network_draw.c tests/engine/network_draw.h
+tests_engine_random_networks_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=cost_of_run,--wrap=cost_of_reformat
 tests_engine_refusal_SOURCES = tests/engine/refusal.c tests/engine/engine_saved.h \
 	tests/engine/engine_session.h
 tests_engine_refusal_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)

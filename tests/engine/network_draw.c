@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Draws a network layer by layer, each on a tensor there is.
+ * Draws a network layer by layer, each on a tensor there is; sometimes a block of layers
+ * that the planner may run as one.
  */
 #include "tests/engine/network_draw.h"
 
@@ -23,17 +24,18 @@ static const char *const kinds[] = {
     "softplus",   "softsign",   "gelu",  "silu",    "mish",       "clip", "hard_sigmoid",
     "hard_swish", "gelu_tanh",  "swish", "celu",    "scaled_tanh"}; /* none jumps */
 
+enum { LARGEST_BLOCK = 8 };
+
 int sketch_roll(struct sketch *s, int sides)
 {
     s->state = s->state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return (int)((s->state >> 33) % (unsigned)sides);
 }
 
-static struct node *any(struct sketch *s, int *index)
+/* Mostly the latest, for chains; else any, for branches. */
+static int any(struct sketch *s)
 {
-    /* Mostly the latest, for chains; else any, for branches. */
-    *index = sketch_roll(s, 3) ? s->n - 1 : sketch_roll(s, s->n);
-    return &s->nodes[*index];
+    return sketch_roll(s, 3) ? s->n - 1 : sketch_roll(s, s->n);
 }
 
 static void keys(struct node *n, const char *format, ...)
@@ -215,11 +217,108 @@ static maker choose_maker(struct sketch *s)
             return makers[i].make;
 }
 
+/* ---- blocks ------------------------------------------------------------------------ */
+
+static struct node begin(const struct sketch *s, int in)
+{
+    struct node n = s->nodes[in];
+    n.text[0] = n.pin[0] = '\0';
+    return n;
+}
+
+static int put(struct sketch *s, const struct node *n)
+{
+    s->nodes[s->n] = *n;
+    return s->n++;
+}
+
+static int put_made(struct sketch *s, maker make, int in)
+{
+    struct node n = begin(s, in);
+    make(s, &n, in);
+    return put(s, &n);
+}
+
+static int put_convolution(struct sketch *s, int in, int filters, int kernel, bool apart)
+{
+    struct node n = begin(s, in);
+    keys(&n, "type = Convolution\ninputs = n%d\nfilters = %d\nkernel = %d\npad = %d\n",
+         in, filters, kernel, kernel / 2);
+    keys(&n, "groups = %d\nweight = w\nbias = w\n", apart ? filters : 1);
+    n.dims[1] = filters;
+    return put(s, &n);
+}
+
+static int put_pair(struct sketch *s, const char *what, int a, int b)
+{
+    struct node n = begin(s, a);
+    keys(&n, "type = %s\ninputs = n%d, n%d\n", what, a, b);
+    if (strstr(what, "Concatenation"))
+        n.dims[1] += s->nodes[b].dims[1];
+    return put(s, &n);
+}
+
+/* A bottleneck, or an inverted residual. */
+static void residual(struct sketch *s, int in)
+{
+    const bool apart = sketch_roll(s, 2);
+    const int between = 1 + sketch_roll(s, 20), most = (int)s->nodes[in].dims[1];
+    int x = put_made(s, activation, put_convolution(s, in, between, 1, false));
+    x = put_made(s, activation, put_convolution(s, x, between, 3, apart));
+    x = put_convolution(s, x, most, 1, false);
+    if (sketch_roll(s, 4))
+        x = sketch_roll(s, 2) ? put_pair(s, "ElementWise", x, in)
+                              : put_pair(s, "ElementWise", in, x);
+    if (sketch_roll(s, 2))
+        put_made(s, activation, x);
+}
+
+/* Siblings, of which one goes on, within a concatenation or two. */
+static void module(struct sketch *s, int in)
+{
+    const int a = put_convolution(s, in, 8 * (1 + sketch_roll(s, 2)), 1, false),
+              b = put_convolution(s, in, 1 + sketch_roll(s, 16), 1, false),
+              c = put_convolution(s, b, 1 + sketch_roll(s, 9), 3, false),
+              d = sketch_roll(s, 2) ? put_made(s, slice, a) : a,
+              e = sketch_roll(s, 2) ? put_pair(s, "Concatenation", a, c)
+                                    : put_pair(s, "Concatenation", c, a);
+    if (sketch_roll(s, 2))
+        put_pair(s, "Concatenation", e, sketch_roll(s, 2) ? b : d);
+    else if (sketch_roll(s, 2))
+        put_pair(s, "Concatenation", b, d);
+}
+
+static void mean(struct sketch *s, struct node *n, int in)
+{
+    static const char *const axes[] = {"2", "2, 3", "2, 3, 4"};
+    (void)s;
+    keys(n, "type = Reduce\ninputs = n%d\nop = mean\naxes = %s\n", in, axes[n->rank - 3]);
+    for (int i = 2; i < n->rank; i++)
+        n->dims[i] = 1;
+}
+
+/* Squeeze-and-excite. */
+static void squeeze(struct sketch *s, int in)
+{
+    const int channels = (int)s->nodes[in].dims[1];
+    int x = put_convolution(s, put_made(s, mean, in), 1 + sketch_roll(s, 8), 1, false);
+    x = put_convolution(s, put_made(s, activation, x), channels, 1, false);
+    put_pair(s, "ElementWise\nop = product", in, put_made(s, activation, x));
+}
+
+static void add_block(struct sketch *s)
+{
+    static void (*const blocks[])(struct sketch *, int) = {residual, residual, module,
+                                                           module, squeeze};
+    const int in = any(s);
+    if (s->n + LARGEST_BLOCK <= MAX_NODES)
+        blocks[sketch_roll(s, 5)](s, in);
+}
+
 static void add_layer(struct sketch *s)
 {
-    int in;
-    struct node n = *any(s, &in);
-    n.text[0] = n.pin[0] = '\0';
+    const int in = any(s);
+    struct node n = begin(s, in);
     maker make = choose_maker(s);
     if ((make == concatenation || make == shuffle || make == reshape ||
          make == padding) &&
@@ -231,14 +330,14 @@ static void add_layer(struct sketch *s)
                  (s->half && sketch_roll(s, 2)
                       ? pins_fp16
                       : pins_fp32)[s->device][sketch_roll(s, 4)]);
-    s->nodes[s->n++] = n;
+    put(s, &n);
 }
 
 void sketch_draw(struct sketch *s, unsigned seed, int device)
 {
     *s = (struct sketch){.state = seed * UINT64_C(0x9E3779B97F4A7C15) + 1,
                          .device = device};
-    int layers = 2 + sketch_roll(s, MAX_NODES - 4), rank = 3 + sketch_roll(s, 3);
+    int layers = 2 + sketch_roll(s, 12), rank = 3 + sketch_roll(s, 3);
     s->half = sketch_roll(s, 3) == 0;
     for (int i = 0; i < 2; i++) {
         struct node *n = &s->nodes[s->n++];
@@ -250,7 +349,10 @@ void sketch_draw(struct sketch *s, unsigned seed, int device)
                      pins_fp32[s->device][sketch_roll(s, 4)]);
     }
     for (int i = 0; i < layers; i++)
-        add_layer(s);
+        if (sketch_roll(s, 8))
+            add_layer(s);
+        else
+            add_block(s);
 }
 
 static bool is_read(const struct sketch *s, int node)

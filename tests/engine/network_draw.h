@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Random networks as INI text: layers of many types in chains and branches, some of their
- * formats pinned.
+ * Random networks as INI text: layers of many types in chains and branches, blocks of
+ * layers among them, some of their formats pinned.
  */
 #ifndef TESTS_ENGINE_NETWORK_DRAW_H
 #define TESTS_ENGINE_NETWORK_DRAW_H
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MAX_NODES 16
+#define MAX_NODES 48
 
 struct node {
     int rank;
