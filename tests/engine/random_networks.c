@@ -206,7 +206,7 @@ static double difference(const float *a, const float *b, int64_t n)
     double worst = 0, largest = 1;
     for (int64_t i = 0; i < n; i++) {
         double d = fabs((double)a[i] - (double)b[i]);
-        worst = d <= worst ? worst : d; /* NaN counts */
+        worst = isnan(worst) || d <= worst ? worst : d; /* a NaN stays */
         largest = fmax(largest, fabs((double)a[i]));
     }
     return worst / largest;
