@@ -85,10 +85,11 @@ static int candidate_judge(const strata_node *n, const struct onednn_candidate *
             "in channels-last",
             kernel);
     if (strstr(kernel, "dw") && n->out[0].format & LAST && has_pixel_residual(n))
-        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
-                           "oneDNN's kernel %s gets a fused residual of one pixel wrong in "
-                           "channels-last",
-                           kernel);
+        return STRATA_FAIL(
+            n, STRATA_EUNSUPPORTED,
+            "oneDNN's kernel %s gets a fused residual of one pixel wrong in "
+            "channels-last",
+            kernel);
     return STRATA_OK;
 }
 
