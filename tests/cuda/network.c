@@ -33,11 +33,7 @@ static const char small[] = "[network]\nformat = 1\noutputs = prob\n"
  * engine and its context tell. */
 Test(cuda_network, weights_are_kept_once)
 {
-    enum {
-        WEIGHTS = 64 * 32 * 9 + 64 * 64,
-        PADDED = 64 * 64 * 9 + 64 * 64,
-        BIASES = 64
-    };
+    enum { WEIGHTS = 64 * 32 * 9 + 64 * 64, PADDED = 64 * 64 * 9 + 64 * 64, BIASES = 64 };
     strata_handle *h = need_cuda();
     strata_memory_stats stats = {.struct_size = sizeof stats};
     struct net n;
