@@ -112,13 +112,14 @@ Test(cuda_network, windows_wait_for_the_product_before_them)
 {
     enum { RUNS = 30, COUNT = 7 * 48 * 4 * 7 };
     static float x[7 * 24 * 8 * 14], y[COUNT], wanted[COUNT];
+    strata_handle *cuda = need_cuda();
     strata_error err = {0};
     struct net n;
     double largest = 0, off = 0;
     write_text(windows);
     draw(x, ARRAY_LENGTH(x));
     for (int device = 0; device < 2; device++) {
-        open_net(&n, device ? need_cuda() : host_handle());
+        open_net(&n, device ? cuda : host_handle());
         OK(strata_copy_in(n.context, 0, x, &err));
         for (int run = 0; run < (device ? RUNS : 1); run++) {
             const struct device_ops *ops = n.handle->device->ops;
