@@ -85,34 +85,34 @@ static __device__ inline void store_pack(T *p, const pack<T, N> &x)
 static __device__ inline void load_if(uint16_t &v, const void *p, bool valid)
 {
     asm volatile("{ .reg .pred q; setp.ne.b32 q, %2, 0; mov.b16 %0, 0;\n"
-        "  @q ld.global.b16 %0, [%1]; }"
-        : "=h"(v)
-        : "l"(p), "r"((int)valid));
+                 "  @q ld.global.b16 %0, [%1]; }"
+                 : "=h"(v)
+                 : "l"(p), "r"((int)valid));
 }
 
 static __device__ inline void load_if(uint32_t &v, const void *p, bool valid)
 {
     asm volatile("{ .reg .pred q; setp.ne.b32 q, %2, 0; mov.b32 %0, 0;\n"
-        "  @q ld.global.b32 %0, [%1]; }"
-        : "=r"(v)
-        : "l"(p), "r"((int)valid));
+                 "  @q ld.global.b32 %0, [%1]; }"
+                 : "=r"(v)
+                 : "l"(p), "r"((int)valid));
 }
 
 static __device__ inline void load_if(uint2 &v, const void *p, bool valid)
 {
     asm volatile("{ .reg .pred q; setp.ne.b32 q, %3, 0; mov.b32 %0, 0; mov.b32 %1, 0;\n"
-        "  @q ld.global.v2.b32 {%0, %1}, [%2]; }"
-        : "=r"(v.x), "=r"(v.y)
-        : "l"(p), "r"((int)valid));
+                 "  @q ld.global.v2.b32 {%0, %1}, [%2]; }"
+                 : "=r"(v.x), "=r"(v.y)
+                 : "l"(p), "r"((int)valid));
 }
 
 static __device__ inline void load_if(uint4 &v, const void *p, bool valid)
 {
     asm volatile("{ .reg .pred q; setp.ne.b32 q, %5, 0; mov.b32 %0, 0; mov.b32 %1, 0;\n"
-        "  mov.b32 %2, 0; mov.b32 %3, 0;\n"
-        "  @q ld.global.v4.b32 {%0, %1, %2, %3}, [%4]; }"
-        : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-        : "l"(p), "r"((int)valid));
+                 "  mov.b32 %2, 0; mov.b32 %3, 0;\n"
+                 "  @q ld.global.v4.b32 {%0, %1, %2, %3}, [%4]; }"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(p), "r"((int)valid));
 }
 
 template <typename T, int N>

@@ -306,7 +306,7 @@ static __device__ inline uint32_t stem_filter(void)
 struct stem_tail {
     float scale[2], shift[2];
     bool real[2];
-    uint32_t mask[2]; /* of two values; a pad's zeros make NaN of infinite pixels */
+    uint32_t mask[2];  /* of two values; a pad's zeros make NaN of infinite pixels */
     __half2 low, high; /* rounding keeps order, so halves may be bounded, two at once */
 
     __device__ inline stem_tail(const stem_wgmma_job &job, uint32_t filter)
