@@ -21,7 +21,9 @@ struct origin {
     struct record *record;        /* restored, and taken over */
     struct engine_stored *stored; /* the record's file, taken over; NULL: the lender's */
     const strata_engine *lender;
-    struct planner *planner; /* that has a plan, taken over */
+    struct planner *planner;         /* that has a plan, taken over */
+    const struct cost_table *prices; /* that count before all others; or NULL */
+    bool alone;                      /* without plans for other sizes */
 };
 
 static int plan_engine(strata_engine *e, const struct origin *from, strata_error *err)
@@ -31,6 +33,7 @@ static int plan_engine(strata_engine *e, const struct origin *from, strata_error
     struct cost_device costs;
     int status;
     cost_device_init(&costs, e->handle);
+    costs.source.prices = from->prices;
     if (from->planner) {
         e->planner = from->planner;
         status = STRATA_OK;
@@ -67,7 +70,7 @@ static int build(strata_engine *e, const struct origin *from, strata_error *err)
         return STRATA_ENOMEM;
     const int before = threads_set(e->execution->threads);
     status = engine_setup_parts(e, err);
-    if (status == STRATA_OK && !e->lender)
+    if (status == STRATA_OK && !e->lender && !from->alone)
         status = engine_add_sizes(e, err);
     threads_set(before);
     return status;
@@ -107,7 +110,7 @@ static int make_engine(strata_engine **out, strata_handle *handle,
     e->handle = handle;
     e->wait = handle->wait ? handle->wait : network->runtime.wait;
     e->lender = from->lender;
-    e->late = from->planner != NULL;
+    e->late = from->planner && from->lender;
     e->batch_symbol = -1;
     e->stored = from->stored;
     int status = build(e, from, err);
@@ -149,6 +152,21 @@ int engine_build_version(strata_engine **out, const strata_engine *lender,
     return make_engine(out, handle, planner->network, &from, err);
 }
 
+int engine_build_planned(strata_engine **out, strata_handle *handle,
+                         struct planner *planner, strata_error *err)
+{
+    const struct origin from = {.planner = planner, .alone = true};
+    return make_engine(out, handle, planner->network, &from, err);
+}
+
+int engine_build_priced(strata_engine **out, strata_handle *handle,
+                        const strata_network *network, const struct cost_table *prices,
+                        strata_error *err)
+{
+    const struct origin from = {.prices = prices};
+    return make_engine(out, handle, network, &from, err);
+}
+
 int engine_build_stored(strata_engine **out, strata_handle *handle,
                         const strata_network *network, struct engine_stored *stored,
                         strata_error *err)
@@ -164,8 +182,9 @@ int strata_engine_build(strata_engine **out, strata_handle *handle,
     if (out)
         *out = NULL;
     int status = ARGUMENTS(err, {"out", out}, {"handle", handle}, {"network", network});
-    return status != STRATA_OK ? status
-                               : engine_build_plan(out, handle, network, NULL, err);
+    if (status == STRATA_OK)
+        status = engine_build_plan(out, handle, network, NULL, err);
+    return status == STRATA_OK ? engine_try_plans(out, network, err) : status;
 }
 
 /* Mutual recursion with engine_free_sizes (batch.c): it ends because the engines inside

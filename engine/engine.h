@@ -26,6 +26,7 @@
 #include "planner/execution.h"
 #include "planner/pack.h"
 
+struct cost_table;
 struct engine_stored;
 struct planner;
 struct record;
@@ -81,6 +82,18 @@ int engine_build_lent(strata_engine **out, const strata_engine *lender,
 int engine_build_version(strata_engine **out, const strata_engine *lender,
                          strata_handle *handle, struct planner *planner,
                          strata_error *err);
+/* Of a plan for the network's own sizes alone; the planner is taken over. */
+int engine_build_planned(strata_engine **out, strata_handle *handle,
+                         struct planner *planner, strata_error *err);
+/* By given prices, which count before all others. */
+int engine_build_priced(strata_engine **out, strata_handle *handle,
+                        const strata_network *network, const struct cost_table *prices,
+                        strata_error *err);
+/* trials.c: where the network's options ask for trials and the device has graphs, try
+ * other plans in whole runs, for the time that they give; *engine becomes another one, if
+ * that is faster. On an error *engine may be NULL. */
+int engine_try_plans(strata_engine **engine, const strata_network *network,
+                     strata_error *err);
 /* batch.c: the last step of building. */
 int engine_add_sizes(strata_engine *e, strata_error *err);
 void engine_free_sizes(strata_engine *e);

@@ -30,6 +30,7 @@ ENGINE_SOURCES = \
 	engine/context/sizes.c \
 	engine/context/state.c \
 	engine/context/steps.c \
+	engine/context/time.c \
 	engine/engine.c \
 	engine/engine.h \
 	engine/file/load.c \
@@ -46,6 +47,7 @@ ENGINE_SOURCES = \
 	engine/staging.c \
 	engine/staging.h \
 	engine/step.c \
+	engine/trials.c \
 	engine/version.c \
 	engine/weights.c
 EXTRA_DIST += engine/README.md

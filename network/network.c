@@ -274,6 +274,7 @@ static int start(struct loader *l, const char *path,
         return STRATA_ENOMEM;
     l->net = net;
     net->build.fusion = net->build.merge = true;
+    net->build.trials = TRIALS_UNSAID;
     net->build.memory_slack = 5;
     net->build.memory_plans = 32;
     net->build.plan_nodes = 10000;

@@ -36,6 +36,8 @@ struct cost_options {
     uint64_t budget; /* ns of measuring; 0: no limit */
 };
 
+#define TRIALS_UNSAID UINT64_MAX
+
 struct build_options {
     enum precision precision; /* dtypes of intermediate float tensors */
     uint64_t formats;         /* formats of intermediate tensors; 0: any */
@@ -51,6 +53,8 @@ struct build_options {
     uint64_t workspace;   /* bytes an impl may ask for; 0: no limit */
     int math;             /* STRATA_MATH_*: what this or the handle allows */
     struct cost_options costs;
+    uint64_t trials; /* ns of trying plans in whole runs; or TRIALS_UNSAID: as who builds
+                      * thinks fit */
 };
 
 /* Defaults for whoever runs the network; options of the application win. */

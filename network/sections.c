@@ -169,6 +169,7 @@ static void read_costs(struct loader *l, struct config_section *s, struct cost_o
     const struct config_pair *costs = config_get(s, "costs");
     const struct config_pair *miss = config_get(s, "costs_miss");
     const struct config_pair *budget = config_get(s, "costs_budget");
+    const struct config_pair *trials = config_get(s, "trials");
     int choice;
     if (costs && !costs->invalid) {
         o->kind = cost_kind_named(costs->value);
@@ -179,6 +180,8 @@ static void read_costs(struct loader *l, struct config_section *s, struct cost_o
         o->miss = (enum cost_miss)choice;
     if (budget)
         config_time(l->c, budget, &o->budget);
+    if (trials)
+        config_time(l->c, trials, &l->net->build.trials);
 }
 
 static void read_objective(struct config *c, struct config_section *s,
@@ -205,7 +208,8 @@ static int read_build(struct loader *l, struct config_section *s)
         "precision",     "formats",      "fusion",       "no_reformat",
         "objective",     "memory_slack", "memory_plans", "plan_nodes",
         "deterministic", "workspace",    "math",         "costs",
-        "costs_miss",    "costs_budget", "nan",          "merge"};
+        "costs_miss",    "costs_budget", "nan",          "merge",
+        "trials"};
     struct build_options *b = &l->net->build;
     const struct config_pair *precision = config_get(s, "precision");
     const struct config_pair *formats = config_get(s, "formats");

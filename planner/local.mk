@@ -31,6 +31,7 @@ PLANNER_SOURCES = \
 	planner/cost/source.c \
 	planner/cost/trial.c \
 	planner/cost/trial.h \
+	planner/cost/uses.c \
 	planner/execution.c \
 	planner/execution.h \
 	planner/explain/check.c \

@@ -184,11 +184,14 @@ void tool_end_work(const struct tool_signals *s)
 }
 
 /* A measurement ends between two runs and keeps what it has; anything else at once. */
-static int build_engine(struct tool_session *s, strata_error *err)
+static int build_engine(struct tool_session *s, const struct tool_options *o,
+                        strata_error *err)
 {
     struct tool_signals before;
     const enum cost_kind kind = s->network->build.costs.kind;
     const bool measures = cost_kind_of(kind) != COSTS_ANALYTIC;
+    if (s->network->build.trials == TRIALS_UNSAID)
+        s->network->build.trials = o->trials;
     if (measures)
         tool_begin_work(&before);
     int status = strata_engine_build(&s->engine, s->handle, s->network, err);
@@ -246,7 +249,7 @@ int tool_open_engine(struct tool_session *s, const struct tool_options *o,
     if (status == STRATA_OK)
         status = check_costs(s, o, err);
     if (status == STRATA_OK)
-        status = build_engine(s, err);
+        status = build_engine(s, o, err);
     return status;
 }
 

@@ -44,6 +44,7 @@ struct tool_options {
     size_t plugins_capacity, set_capacity, define_capacity, inputs_capacity,
         outputs_capacity, dims_capacity;
     const char *costs, *save_costs;
+    uint64_t trials; /* ns, of a network that does not say */
     bool allow_untrusted, measure_all;
     int format; /* enum table_format */
     bool help;

@@ -191,6 +191,10 @@ int context_check_step(strata_context *c, const struct execution_step *step,
 int context_capture(strata_context *c, int which, strata_error *err);
 /* Nothing may be under way. */
 void context_drop_graphs(strata_context *c);
+/* time.c: random inputs, and the graph of all steps; EUNSUPPORTED if there is no one
+ * graph. Then the median time of runs one behind the other, timed for so long at least. */
+int context_prepare_times(strata_context *c, strata_error *err);
+int context_time_runs(strata_context *c, double least_ms, double *ms, strata_error *err);
 /* profile.c: a run that is watched; `consumed` is the step before which the
  * inputs have been read. */
 int context_enqueue_profiled(strata_context *c, size_t consumed,

@@ -143,12 +143,21 @@ static int add_slots(struct costing *c, strata_error *err)
     return status;
 }
 
+/* A price given from outside, or else what the table has; or NULL. */
+static const struct cost *known_cost(const struct costing *c, const char *key)
+{
+    const struct cost *given = c->source && c->source->prices
+                                   ? cost_table_find(c->source->prices, key)
+                                   : NULL;
+    return given ? given : cost_table_find(c->table, key);
+}
+
 static void fill_in(struct costing *c)
 {
     c->planner->costs.unknown = 0;
     for (size_t i = 0; i < c->n; i++) {
         struct slot *s = &c->slots[i];
-        const struct cost *cost = cost_table_find(c->table, s->query.key);
+        const struct cost *cost = known_cost(c, s->query.key);
         s->known = cost != NULL;
         *s->where = cost ? cost->ns * PLAN_UNIT_PER_NS : c->guess ? s->guess : s->bound;
         const bool bounded = !cost && !c->guess;
@@ -353,7 +362,7 @@ static int keep_known(struct costing *c, strata_error *err)
     int status = STRATA_OK;
     for (size_t i = 0; i < c->n && status == STRATA_OK; i++) {
         const char *key = c->slots[i].query.key;
-        const struct cost *cost = cost_table_find(c->table, key);
+        const struct cost *cost = known_cost(c, key);
         if (cost)
             status = cost_table_put(&c->planner->known, key, *cost, err);
     }

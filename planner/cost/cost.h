@@ -10,6 +10,7 @@
  *   cost_file      tables of costs by key, and their text form
  *   cost_cache     the file that is kept for a machine
  *   cost_measure   times of the device
+ *   cost_uses      a plan -> the keys of what it runs
  *   cost           a plan from these, asking for as few measurements as prove it
  */
 #ifndef PLANNER_COST_COST_H
@@ -130,6 +131,7 @@ struct cost_source {
                    const struct cost_query *const *queries, const int64_t *best, size_t n,
                    struct cost *costs, strata_error *err);
     double deadline; /* of progress_now(); 0: none */
+    const struct cost_table *prices; /* that count before all others; or NULL */
     bool confirms;   /* times differ, so that a second one tells more */
 };
 
@@ -163,6 +165,20 @@ struct cost_report {
     bool complete; /* every cost of the plan is known, and nothing unknown can beat it */
     double seconds;
 };
+
+/* ---- what a plan runs (uses.c) ---------------------------------------------------- */
+
+struct cost_use {
+    char *key;
+    const char *layer; /* the first that has it, named by the network */
+    struct cost cost;  /* of one */
+    size_t uses;       /* layers */
+};
+/* Each key of measured cost once, what takes most of the plan's time first; free with
+ * cost_free_uses in every case. */
+int cost_uses(struct cost_use **out, size_t *n, const struct planner *planner,
+              strata_error *err);
+void cost_free_uses(struct cost_use *uses, size_t n);
 
 /* What a kind means: never COSTS_DEFAULT, for which the user's STRATA_COSTS speaks. */
 enum cost_kind cost_kind_of(enum cost_kind kind);

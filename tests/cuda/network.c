@@ -96,6 +96,38 @@ Test(cuda_network, measured_plans_are_replayed_from_their_file)
     cr_expect_leq(largest, 2e-3, "%g from the host's", largest);
 }
 
+/* Whatever plan wins, it gives what the host gives, and the engines and contexts of the
+ * trials leave no memory behind. */
+Test(cuda_network, trials_leave_a_right_engine_and_nothing_else)
+{
+    static float x[2 * 32 * 9 * 7], y[2][2 * 64 * 9 * 7];
+    double largest = 0;
+    strata_destroy(need_cuda());
+    write_text(small);
+    draw(x, ARRAY_LENGTH(x));
+    for (int i = 0; i < 2; i++) {
+        strata_error err = {0};
+        struct net n = {.handle = i ? host_handle() : need_cuda()};
+        strata_memory_stats stats = {.struct_size = sizeof stats};
+        OK(strata_registry_create(&n.registry, NULL, &err));
+        OK(strata_network_load(&n.network, net_path, n.registry, NULL, &err));
+        n.network->build.costs.kind = i ? COSTS_ANALYTIC : COSTS_MEASURE;
+        n.network->build.trials = UINT64_C(5000000000);
+        OK(strata_engine_build(&n.engine, n.handle, n.network, &err));
+        strata_get_memory_stats(n.handle, &stats, NULL);
+        if (i == 0)
+            cr_expect_eq(stats.current_bytes, strata_engine_weight_bytes(n.engine));
+        OK(strata_context_create(&n.context, n.engine, n.handle, &err));
+        OK(strata_copy_in(n.context, 0, x, &err));
+        OK(strata_context_run(n.context, &err));
+        OK(strata_copy_out(n.context, 1, y[i], &err));
+        close_net(&n);
+    }
+    for (size_t i = 0; i < ARRAY_LENGTH(y[0]); i++)
+        largest = fmax(largest, fabs((double)y[0][i] - (double)y[1][i]));
+    cr_expect_leq(largest, 2e-3, "%g from the host's", largest);
+}
+
 static const char windows[] =
     "[network]\nformat = 1\noutputs = y\n"
     "[build]\nprecision = bf16\nmath = tensor_op\ncosts = analytic\n"

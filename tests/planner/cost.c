@@ -279,6 +279,55 @@ Test(cost, a_missing_cost_is_an_error_with_key_and_remedy_or_is_filled_in)
     }
 }
 
+/* ns of what a plan runs and converts. */
+static int64_t sum_of(const struct planner *planner, const struct cost_use *uses,
+                      size_t n)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += uses[i].cost.ns * (int64_t)uses[i].uses;
+    for (size_t i = 0; i < planner->plan->n_steps; i++) {
+        const struct plan_step *s = &planner->plan->steps[i];
+        const struct plan_problem *p = &planner->model->problem;
+        sum += p->tensors[s->tensor].conversion[s->from * p->n_labels + s->to] /
+               PLAN_UNIT_PER_NS;
+    }
+    return sum;
+}
+
+Test(cost, a_price_from_outside_counts_before_the_table_and_is_told)
+{
+    struct planning s;
+    struct cost_table base, prices;
+    struct cost_report report;
+    struct cost_options o = {.kind = COSTS_MEASURE};
+    struct cost_use *uses, *others;
+    size_t n, n_others;
+    write_fire("n");
+    open(&s, NULL);
+    record(&s, &base);
+    struct replay r = replay_of(&base);
+    cr_assert_eq(cost_uses(&uses, &n, s.planner, &s.err), STRATA_OK, "%s", s.err.message);
+    cr_assert_gt(n, 0);
+    cr_expect_eq(sum_of(s.planner, uses, n), s.planner->plan->cost / PLAN_UNIT_PER_NS);
+    cost_table_init(&prices, "host");
+    const struct cost dear = {.ns = 1000 * uses[0].cost.ns, .runs = 5};
+    cr_assert_eq(cost_table_put(&prices, uses[0].key, dear, NULL), STRATA_OK);
+    r.source.prices = &prices;
+    cr_assert_eq(plan(&s, &base, &r.source, o, &report), STRATA_OK, "%s", s.err.message);
+    cr_expect_eq(report.measured, 0);
+    cr_assert_eq(cost_uses(&others, &n_others, s.planner, &s.err), STRATA_OK);
+    for (size_t i = 0; i < n_others; i++)
+        cr_expect_str_neq(others[i].key, uses[0].key);
+    cr_expect_eq(cost_table_find(&s.planner->known, uses[0].key)->ns, dear.ns);
+    cr_expect_eq(cost_table_find(&base, uses[0].key)->ns, uses[0].cost.ns);
+    cost_free_uses(uses, n);
+    cost_free_uses(others, n_others);
+    cost_table_free(&prices);
+    cost_table_free(&base);
+    planning_close(&s);
+}
+
 Test(cost, bad_options_are_refused_with_their_line)
 {
     static const struct {
@@ -289,6 +338,7 @@ Test(cost, bad_options_are_refused_with_their_line)
         {"build.costs=../x.costs", "x.costs"},
         {"build.costs_miss=perhaps", "error"},
         {"build.costs_budget=soon", "soon"},
+        {"build.trials=often", "often"},
     };
     write_fire("n");
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
