@@ -213,7 +213,8 @@ def strata_time(options, case, folder, *more):
     with open(path, "w", encoding="utf-8") as text:
         text.write(case.ini)
     command = [*options.program.split(), "-d", options.device, "-m", "tensor_op", "-n",
-               str(RUNS), "-w", "5", "-l", "-t", *more, path]
+               str(RUNS), "-w", "5", "-l", "-t", "-s", f"build.trials={options.trials}",
+               *more, path]
     with tempfile.TemporaryFile("w+") as log, subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
             text=True) as program:
@@ -266,6 +267,8 @@ def parser_of(doc, seconds):
     parser = argparse.ArgumentParser(description=doc.split("\n")[0])
     parser.add_argument("--program", default="bench/net_time")
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--trials", default="15s",
+                        help="time for other plans in whole runs, as strata build takes")
     parser.add_argument("--only", help="parts of names, separated by commas")
     parser.add_argument("--seconds", type=float, default=seconds, help="of the whole table")
     parser.add_argument("--json", help="file for the rows")

@@ -21,7 +21,8 @@ be TF32 in either). A goal is in milliseconds, or so many times as fast as compi
 `predicted` is the sum of the plan's costs, `inner` counts reformats between two layers.
 
 --json keeps rows: those it holds are not measured again, so a run may be split. What does
-not fit into --seconds is left out and said so. Costs are measured once, into --costs.
+not fit into --seconds is left out and said so. Costs are measured once, into --costs, and
+other plans tried in whole runs for --trials, as by `strata build`.
 """
 import argparse
 import json
@@ -130,6 +131,7 @@ def strata(options, row, plugins, layers):
                "-b", str(batch), "-p", dtype, "-n", "60", "-w", "5",
                *(["-l"] if layers else []),
                *(["-c", options.costs] if options.costs else []),
+               "-s", f"build.trials={options.trials}",
                f"{options.nets}/{net}.ini"]
     return Runner(command, {"STRATA_PLUGIN_PATH": plugins} if plugins else None)
 
@@ -325,6 +327,8 @@ def main():
     parser.add_argument("--compile", default="default", metavar="MODE",
                         help="torch.compile's mode")
     parser.add_argument("--costs", default="networks.costs", help="file of measured costs")
+    parser.add_argument("--trials", default="15s",
+                        help="time for other plans in whole runs, as strata build takes")
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--compile-seconds", type=float, default=300,
                         help="what compiles longer is left out")
