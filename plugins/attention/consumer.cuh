@@ -196,12 +196,28 @@ struct hopper_consumer {
         }
     }
 
+    /* The tiles from `tile` down to the first, behind one whose P is given. */
+    __device__ inline void walk_rest(float (&o)[C::Dim / 8][4],
+                                     float (&s)[C::Keys / 8][4],
+                                     uint32_t (&p)[C::Keys / 16][4], int32_t tile)
+    {
+        for (; !C::Odd && tile >= part.whole_end; tile--)
+            step<true>(o, s, p, tile);
+        if constexpr (C::Ring && !C::Odd)
+            walk_seen(o, s, p, tile);
+        else
+            for (; !C::Odd && tile >= part.whole; tile--)
+                step<false>(o, s, p, tile);
+        for (; tile >= part.first; tile--)
+            step<true>(o, s, p, tile);
+    }
+
     /* Sums of all tiles; there is at least one. */
     __device__ inline void walk(float (&o)[C::Dim / 8][4])
     {
         float s[C::Keys / 8][4], shrink[2];
         uint32_t p[C::Keys / 16][4];
-        int32_t tile = part.last - 1;
+        const int32_t tile = part.last - 1;
         mask_row mask;
         if (masks_rows())
             mask.load(job, part, tile);
@@ -214,16 +230,8 @@ struct hopper_consumer {
         clear_unused(tile);
         softmax<true>(s, shrink, tile, mask);
         round_tile<C>(p, s);
-        tile--;
-        for (; !C::Odd && tile >= part.whole_end; tile--)
-            step<true>(o, s, p, tile);
-        if constexpr (C::Ring && !C::Odd)
-            walk_seen(o, s, p, tile);
-        else
-            for (; !C::Odd && tile >= part.whole; tile--)
-                step<false>(o, s, p, tile);
-        for (; tile >= part.first; tile--)
-            step<true>(o, s, p, tile);
+        if constexpr (!C::One)
+            walk_rest(o, s, p, tile - 1);
         await(1, v);
         hold(o);
         multiply_outputs<C>(o, p, memory.tile(1, v.at));

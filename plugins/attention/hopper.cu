@@ -21,11 +21,17 @@ static __global__ void __launch_bounds__(C::Threads, C::Blocks)
         memory.init();
     }
     __syncthreads();
+    const bool asks = !C::Ring && threadIdx.x == 0;
+    hopper_part part;
+    if (asks && !job.lengths) /* lengths may be what the kernel before writes */
+        part = hopper_part_of<C>(job, blockIdx.x);
     wait_for_previous();
     launch_next();
     if constexpr (!C::Ring) {
-        if (threadIdx.x == 0)
-            hopper_producer<C>(job, memory).load(hopper_part_of<C>(job, blockIdx.x));
+        if (asks && job.lengths)
+            part = hopper_part_of<C>(job, blockIdx.x);
+        if (asks)
+            hopper_producer<C>(job, memory).load(part);
         hopper_consumer<C>(job, memory, group).run();
     } else if (group == 0) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(C::Producer));
@@ -55,6 +61,7 @@ static const hopper_launch launch_of = {
     .stage = C::StageBytes,
     .stages = C::Ring ? C::Stages : 0,
     .odd = C::Odd,
+    .one = C::One,
 };
 
 static cudaError_t attention_hopper_as(const hopper_launch *l, const attention_job *a,
@@ -91,6 +98,7 @@ struct hopper_choice {
     }
 /* Larger heads follow smaller ones; those without a ring come first. */
 static const hopper_choice choices[] = {
+    {.launch = TILES(64, 128, 1, 0, 3, false, true)},
     {.launch = TILES(64, 128, 1, 0, 3)},
     {.speed = 530, .launch = TILES(64, 96, 3, 4, 1)},
     {.speed = 460, .launch = TILES(64, 128, 2, 4, 1)},
@@ -117,7 +125,7 @@ static bool fits_at_once(const struct attention_plan *p, const hopper_launch *l)
 {
     const int64_t tiles = (p->keys + l->keys - 1) / l->keys;
     const int64_t most = parts_of(p, l) <= 2 * UNITS ? MOST_BYTES : SMALL_BYTES;
-    return tiles <= HOPPER_TILES && l->fixed + tiles * l->stage <= most;
+    return tiles <= (l->one ? 1 : HOPPER_TILES) && l->fixed + tiles * l->stage <= most;
 }
 
 /* The least time by rows that blocks compute one after the other, also those behind the

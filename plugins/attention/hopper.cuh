@@ -23,15 +23,16 @@
 #define HOPPER_TILES 8    /* of keys, of a block without a ring */
 #define MOST_BYTES 232448 /* of shared memory, of a block */
 
-/* Stages: of the ring, or 0. Odd: scores go through a soft cap or a mask. */
+/* Stages: of the ring, or 0. Odd: scores go through a soft cap or a mask. One: there is
+ * one tile of keys at most, so that no outputs are kept beside its scores. */
 template <typename Element_, int Dim_, int Keys_, int Groups_, int Stages_, int Blocks_,
-          bool Odd_ = false>
+          bool Odd_ = false, bool One_ = false>
 struct hopper_tile {
     typedef Element_ Element;
     static const bool Ring = Stages_ > 0;
     static const int Dim = Dim_, Keys = Keys_, Groups = Groups_, Blocks = Blocks_;
     static const int Stages = Ring ? Stages_ : HOPPER_TILES;
-    static const bool Odd = Odd_;
+    static const bool Odd = Odd_, One = One_;
     static const int Rows = Groups * 64, Threads = (Groups + Ring) * 128;
     static const int Panels = (Dim + PANEL - 1) / PANEL;
     static const int QBytes = Panels * Rows * PANEL_ROW, QStages = Ring ? 2 : 1;
@@ -48,6 +49,7 @@ struct hopper_tile {
                                65536 / Threads / 8 * 8 * (Groups + 1),
                   "warps ask for no more registers than the block was given");
     static_assert(!Odd || Keys == 128, "a lane loads 4 elements of a mask");
+    static_assert(!Ring || !One, "a ring is for many tiles");
     static_assert(!Ring || Fixed + Stages * StageBytes <= MOST_BYTES, "tiles fit");
     static_assert(Stages * 6 * 8 <= 512, "barriers fit");
 

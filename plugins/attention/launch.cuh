@@ -15,6 +15,7 @@ struct hopper_launch {
     int32_t fixed, stage; /* bytes: without tiles, of one pair of K and V */
     int32_t stages;       /* 0: as many as there are tiles */
     bool odd;
+    bool one; /* for a single tile of keys */
 };
 
 /* Boxes of box_rows x box_columns of a tensor's heads. */
