@@ -49,9 +49,9 @@ int64_t cost_bound_of_reformat(int64_t from_bytes, int64_t to_bytes,
 struct cost_query {
     char *key;
     const struct planner_candidate *candidate; /* NULL: a conversion */
-    strata_tensor *in, *out, *weights;        /* of the candidate */
-    strata_desc from, to;                     /* of the conversion */
-    const char *layer;                        /* a user's name, for messages */
+    strata_tensor *in, *out, *weights;         /* of the candidate */
+    strata_desc from, to;                      /* of the conversion */
+    const char *layer;                         /* a user's name, for messages */
 };
 /* Fills everything; free with cost_query_free in every case. */
 int cost_query_run(struct cost_query *q, const struct planner *planner,
@@ -130,9 +130,9 @@ struct cost_source {
     int (*measure)(struct cost_source *s, const struct planner *planner,
                    const struct cost_query *const *queries, const int64_t *best, size_t n,
                    struct cost *costs, strata_error *err);
-    double deadline; /* of progress_now(); 0: none */
+    double deadline;                 /* of progress_now(); 0: none */
     const struct cost_table *prices; /* that count before all others; or NULL */
-    bool confirms;   /* times differ, so that a second one tells more */
+    bool confirms;                   /* times differ, so that a second one tells more */
 };
 
 /* Times on a handle's device and stream (measure.c): the one part of planning that needs
@@ -159,9 +159,9 @@ int cost_cache_path(char **out, const struct device_properties *d, strata_error 
 struct cost_report {
     enum cost_kind kind;
     size_t queries, measured, solved; /* distinct keys, of them timed; plans made */
-    size_t unknown; /* numbers of the problem that are lower bounds */
-    bool kept;      /* what was measured is in the user's cache */
-    bool busy;      /* other programs computed on the host meanwhile */
+    size_t unknown;                   /* numbers of the problem that are lower bounds */
+    bool kept;                        /* what was measured is in the user's cache */
+    bool busy;                        /* other programs computed on the host meanwhile */
     bool complete; /* every cost of the plan is known, and nothing unknown can beat it */
     double seconds;
 };
@@ -170,9 +170,9 @@ struct cost_report {
 
 struct cost_use {
     char *key;
-    const char *layer; /* the first that has it, named by the network */
-    struct cost cost;  /* of one */
-    size_t uses;       /* layers */
+    char *layer;      /* name of the first that has it */
+    struct cost cost; /* of one */
+    size_t uses;      /* layers */
 };
 /* Each key of measured cost once, what takes most of the plan's time first; free with
  * cost_free_uses in every case. */

@@ -30,9 +30,11 @@ static int add(struct cost_use *uses, size_t *n, const struct planner *planner,
     if (old) {
         old->uses++;
     } else if (cost) {
-        uses[(*n)++] =
-            (struct cost_use){.key = q.key, .layer = q.layer, .cost = *cost, .uses = 1};
+        struct cost_use *use = &uses[(*n)++];
+        *use = (struct cost_use){.key = q.key, .cost = *cost, .uses = 1};
         q.key = NULL;
+        use->layer = duplicate(q.layer, err);
+        status = use->layer ? STRATA_OK : STRATA_ENOMEM;
     }
     cost_query_free(&q);
     return status;
@@ -64,7 +66,9 @@ int cost_uses(struct cost_use **out, size_t *n, const struct planner *planner,
 
 void cost_free_uses(struct cost_use *uses, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         free(uses[i].key);
+        free(uses[i].layer);
+    }
     free(uses);
 }
