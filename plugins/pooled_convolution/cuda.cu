@@ -210,6 +210,7 @@ static pooled_job job_of(const strata_run *r, const pooled_state *s, const launc
     pooled_job job = {};
     job.stem = stem_wgmma_job_of(r, tail_of(r->params));
     job.stem.high = (uint32_t)w->out[1];
+    job.pitch = (uint32_t)pixel_pitch(&r->out[0]);
     job.wide = (int32_t)w->out[2];
     job.across = (int32_t)across_of(s, l->sizes.columns);
     job.kernel_h = (int32_t)w->kernel[1];
@@ -251,7 +252,7 @@ static const strata_row rows[] = {
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_CUDA,
-     .flags = STRATA_WEIGHT_PACKED,
+     .flags = STRATA_WEIGHT_PACKED | STRATA_PITCHED_OUT,
      .min_sm = 90,
      .max_sm = 90,
      .name = "stem",

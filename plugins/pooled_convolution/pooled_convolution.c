@@ -320,6 +320,7 @@ static const strata_row rows[] = {{{ELEMENT_FLOATS}, {STRATA_SAME}}};
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_HOST,
+     .flags = STRATA_PITCHED_IN | STRATA_PITCHED_OUT,
      .name = "c",
      .rows = STRATA_ARRAY(rows),
      .efficiency = 0.05,

@@ -362,7 +362,7 @@ struct three_way {
         count = none ? 0 : min(job.across, job.wide - at.w) - first;
         y = job.stem.y + filter + piece * 8 +
             (((size_t)at.image * job.stem.high + at.h) * job.wide + at.w + first) *
-                job.stem.stored;
+                job.pitch;
         most.clear();
     }
 
@@ -397,12 +397,12 @@ struct three_way {
             return;
         const uint8_t *from =
             stage + (threadIdx.x / 8 + skip) * STAGE_ROW + threadIdx.x % 8 * PIECE;
-        const uint32_t next = job.stem.stored * (THREADS / 8);
+        const size_t next = (size_t)job.pitch * (THREADS / 8);
 #pragma unroll
         for (int i = 0; i < (S::Maxima + 15) / 16; i++)
             if (i * 16 < count)
                 *(uint4 *)(y + i * next) = *(const uint4 *)(from + i * 16 * STAGE_ROW);
-        y += (size_t)job.wide * job.stem.stored;
+        y += (size_t)job.wide * job.pitch;
         ready = false;
     }
 };

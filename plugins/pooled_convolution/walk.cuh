@@ -19,8 +19,9 @@ enum { MOST_POOLED = 3 }; /* columns of a maximum */
  * most; the last row of each is another. */
 struct pooled_job {
     stem_wgmma_job stem; /* out_h, out_w: of the convolution; high, rows: of maxima */
-    int32_t wide;        /* maxima of a row of an image */
-    int32_t across;      /* maxima of a row of a tile */
+    uint32_t pitch; /* halves from a pixel to the next: above `stored` inside others */
+    int32_t wide;   /* maxima of a row of an image */
+    int32_t across; /* maxima of a row of a tile */
     int32_t kernel_h, stride_h, begin_h;
     int32_t kernel_w, stride_w, begin_w;
     bool cut; /* the last maximum's columns end with the results */
@@ -145,7 +146,7 @@ static __device__ inline void pooled_write(const pooled_job &job, const pooled_r
                 min(max(left + min(k, job.kernel_w - 1), 0), last) * STAGE_ROW;
             v = larger_eight(v, *(const uint4 *)(stage + column));
         }
-        *(uint4 *)(y + (size_t)i * job.stem.stored + piece * 8) = v;
+        *(uint4 *)(y + (size_t)i * job.pitch + piece * 8) = v;
     }
 }
 
@@ -170,8 +171,7 @@ struct pooled_way {
         both = job.kernel_h > job.stride_h;
         whole = min(at.h * job.stride_h + below, job.stem.out_h) - 1;
         y = job.stem.y + filter +
-            (((size_t)at.image * job.stem.high + at.h) * job.wide + at.w) *
-                job.stem.stored;
+            (((size_t)at.image * job.stem.high + at.h) * job.wide + at.w) * job.pitch;
         most.clear(S::Columns);
     }
 
@@ -192,7 +192,7 @@ struct pooled_way {
             return;
         __syncthreads();
         pooled_write(job, at, stage, y, filters);
-        y += (size_t)job.wide * job.stem.stored;
+        y += (size_t)job.wide * job.pitch;
         whole = min(whole + job.stride_h, job.stem.out_h - 1);
         uint8_t *const used = stage;
         stage = other;
