@@ -80,6 +80,7 @@ static int add_member(const struct planner *planner, struct planner_model *m, in
         .fused = (size_t)(group->members - 1 - distance),
         .grouped = true,
         .longer = from->kind == CANDIDATE_LONGER,
+        .homed = from->homed,
         .pad = planner_port_pad(m, planner->network, group->made.output,
                                 from->out_formats[0], &from->impl->impl, true)};
     return add_free(m, c, from->out_formats[0], err);

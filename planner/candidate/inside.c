@@ -53,7 +53,7 @@ static bool has_home(const struct planner *planner, const struct planner_model *
                      const struct planner_candidate *c)
 {
     const struct planner_node *n = planner_run_node(planner, c);
-    if (n->n_out != 1 || (c->kind != CANDIDATE_RUN && planner_fused(planner, c) > 0))
+    if (n->n_out != 1)
         return false;
     const int tensor = planner_output(planner, n, c->fused, 0);
     return m->pitched[tensor] >> c->out_formats[0] & 1 &&

@@ -87,6 +87,12 @@ static int stage_of(const struct planner_candidate *c, size_t fused)
     return !c->homed ? (int)fused : fused ? PLAN_HOMING + (int)fused : PLAN_HOME;
 }
 
+/* Inside of a group's pass. */
+static int pass_of(const struct planner_candidate *c, bool farther)
+{
+    return (c->homed ? PLAN_HOMING : 0) + (farther ? PLAN_FARTHER : PLAN_INSIDE);
+}
+
 /* Label of a tensor that an impl reads at a port of the node it runs. */
 static int read_label(struct planner_model *m, const struct planner *planner,
                       const struct planner_candidate *c, int port)
@@ -149,8 +155,7 @@ static int in_label(struct planner_model *m, const struct planner *planner,
     case CANDIDATE_ABSORBED:
         if (c->grouped)
             return is_within(planner, c->node, n->in[port])
-                       ? label_of(p, c->in_formats[0], c->pad,
-                                  c->longer ? PLAN_FARTHER : PLAN_INSIDE)
+                       ? label_of(p, c->in_formats[0], c->pad, pass_of(c, c->longer))
                        : label_of_none(p);
         return port == n->chain_port
                    ? label_of(p, c->in_formats[port], c->pad, stage_of(c, c->fused + 1))
@@ -176,7 +181,7 @@ static int out_label(struct planner_model *m, const struct planner *planner,
         planner_group_of(&planner->nodes[c->node], c->kind);
     const bool inside = group ? group->members > 1 : c->grouped && c->fused > 0;
     const bool farther = c->kind == CANDIDATE_LONGER || c->longer;
-    int stage = !inside ? stage_of(c, c->fused) : farther ? PLAN_FARTHER : PLAN_INSIDE;
+    int stage = inside ? pass_of(c, farther) : stage_of(c, c->fused);
     if (c->kind == CANDIDATE_ALIAS &&
         m->cut[n->out[clamped(port, n->n_out)]] >> format & 1)
         stage = PLAN_CUT;
