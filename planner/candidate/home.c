@@ -23,7 +23,7 @@ static void settle(struct planner_model *m, const struct planner_node *join, int
 
 /* Sets of labels that readers want grow with readers and with labels: past these a tensor
  * is dense, so that plans are proved in time. */
-enum { MOST_READERS = 2 };
+enum { MOST_READERS = 3 };
 
 static void find_parts(const struct planner *planner, struct planner_model *m,
                        const struct planner_node *join, int node)
