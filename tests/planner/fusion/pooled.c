@@ -16,11 +16,19 @@ TestSuite(fuse_pooled, .init = scratch_make, .fini = scratch_remove, .timeout = 
 #define MAXIMA(more) "[layer pool]\ntype = Pooling\nkernel = 3x3\nstride = 2\n" more
 #define ABS(name, of) "[layer " name "]\ntype = Unary\nop = abs\ninputs = " of "\n"
 
+/* Its first part is read by the second, too. */
+#define JOINED(more)                                                                     \
+    HEAD("y")                                                                            \
+    FIRST RELU MAXIMA(more)                                                              \
+        ABS("abs", "pool") "[layer y]\ntype = Concatenation\naxis = 1\n"                 \
+                           "inputs = pool, abs\n"
+
 static const struct chain_case chains[] = {
     {"maxima of an activation", HEAD("pool") FIRST RELU MAXIMA("pad = 1\n"), "conv", 3,
      0},
     {"maxima of results", HEAD("pool") FIRST MAXIMA(""), "conv", 2, 0},
     {"something behind", HEAD("y") FIRST RELU MAXIMA("") ABS("y", "pool"), "conv", 3, 0},
+    {"a concatenation", JOINED("pad = 1\n"), "conv", 3, 0},
     {"another activation",
      HEAD("pool") FIRST ACT("relu", "silu") MAXIMA("ceil_mode = yes\n"), "conv", 3, 0},
     {"bounds",
@@ -90,6 +98,21 @@ Test(fuse_pooled, is_taken_where_it_is_cheaper)
     cr_expect_eq(chosen_for(&s, "pool"), CANDIDATE_ABSORBED);
     cr_expect_str_eq(reason_of(&s, "pool"), "conv: all in one PooledConvolution");
     cr_expect(s.planner->fusions[chain_node(&s, "pool")].done);
+    planning_close(&s);
+}
+
+/* Two images, so that its results lie apart there. */
+Test(fuse_pooled, is_written_inside_a_concatenation)
+{
+    static const char *const parts[] = {"conv", "relu", "pool", "abs"};
+    struct planning s;
+    plan_at(&s, JOINED(""), 100, 1000);
+    cr_expect_eq(chosen_for(&s, "conv"), CANDIDATE_GROUP);
+    cr_expect_eq(chosen_for(&s, "y"), CANDIDATE_JOIN);
+    for (size_t i = 0; i < ARRAY_LENGTH(parts); i++)
+        cr_expect(
+            planner_chosen(s.planner, s.planner->plan, chain_node(&s, parts[i]))->homed,
+            "%s", parts[i]);
     planning_close(&s);
 }
 
