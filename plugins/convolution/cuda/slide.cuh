@@ -22,6 +22,9 @@ struct slide {
     static const int First = A > 1 ? A - K / 2 : 0;
     static const int Loads = A > 1 ? (First + (Wide - 1) * S + K - 1) / A + 1
                                    : (Wide - 1) * S + K;
+    /* Whether weights come before the wait for the kernel before: else there are not
+     * enough registers for them beside the first rows. */
+    static const bool Early = sizeof(T) * V < 8 || S == 1;
     static const int Blocks = /* of a multiprocessor, as registers allow */
         sizeof(T) * V == 16           ? 2
         : K > 3 || V * sizeof(T) == 8 ? 3
@@ -114,17 +117,20 @@ static __global__ void __launch_bounds__(DEPTHWISE_BLOCK, (slide<T, V, A, K, S>:
     if (u >= job.units)
         return;
     const depthwise_unit unit = depthwise_unit_of(job, u, V, shape::Wide);
+    shape it;
+    if (shape::Early)
+        it.start(job, unit.c);
     const T *x =
         depthwise_images<T>(job) + unit.image * job.x_image + unit.pack * job.x_pack;
     const int32_t column = unit.column * S - (A > 1 ? A : job.begin_w);
     const int32_t end = (unit.end_row - 1) * S - job.begin_h + K; /* of input rows */
     int32_t h = unit.first_row * S - job.begin_h, ahead = h;
-    shape it;
 #pragma unroll
     for (int j = 0; j < shape::Ahead; j++, ahead++)
         it.load(job, x, (uint32_t)ahead < (uint32_t)job.height, ahead * job.x_row, column,
                 j);
-    it.start(job, unit.c);
+    if (!shape::Early)
+        it.start(job, unit.c);
     for (int32_t row = unit.first_row;; row += shape::Slots) {
 #pragma unroll
         for (int j = 0; j < shape::Period; j++) {
