@@ -72,6 +72,8 @@ static int build(strata_engine *e, const struct origin *from, strata_error *err)
     status = engine_setup_parts(e, err);
     if (status == STRATA_OK && !e->lender && !from->alone)
         status = engine_add_sizes(e, err);
+    if (status == STRATA_OK && !e->lender && !from->plan && !from->record)
+        status = engine_cost_in_place(e, err);
     threads_set(before);
     return status;
 }

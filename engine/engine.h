@@ -97,6 +97,9 @@ int engine_try_plans(strata_engine **engine, const strata_network *network,
 /* batch.c: the last step of building. */
 int engine_add_sizes(strata_engine *e, strata_error *err);
 void engine_free_sizes(strata_engine *e);
+/* context/in_place.c: time the finished plans, where that is asked for and the device has
+ * graphs, and let their executions have costs in place. Fails only if the device does. */
+int engine_cost_in_place(strata_engine *e, strata_error *err);
 /* Bytes of a binding for so many rows. */
 uint64_t engine_bytes_of_rows(const strata_engine *e, size_t binding, int64_t rows);
 /* Of one whose sizes are known: its batch, and bytes of a row of the bindings that have

@@ -9,6 +9,7 @@ ENGINE_SOURCES = \
 	engine/batcher/worker.c \
 	engine/carriers.c \
 	engine/carriers.h \
+	engine/context/beginnings.c \
 	engine/context/bind.c \
 	engine/context/check.c \
 	engine/context/check.h \
@@ -21,6 +22,7 @@ ENGINE_SOURCES = \
 	engine/context/gather.c \
 	engine/context/graph.c \
 	engine/context/guard.c \
+	engine/context/in_place.c \
 	engine/context/parts.c \
 	engine/context/parts.h \
 	engine/context/profile.c \
