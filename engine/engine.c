@@ -72,8 +72,6 @@ static int build(strata_engine *e, const struct origin *from, strata_error *err)
     status = engine_setup_parts(e, err);
     if (status == STRATA_OK && !e->lender && !from->alone)
         status = engine_add_sizes(e, err);
-    if (status == STRATA_OK && !e->lender && !from->plan && !from->record)
-        status = engine_cost_in_place(e, err);
     threads_set(before);
     return status;
 }
@@ -176,17 +174,6 @@ int engine_build_stored(strata_engine **out, strata_handle *handle,
     const struct origin from = {.stored = stored, .record = stored->record};
     stored->record = NULL; /* the planner frees it */
     return make_engine(out, handle, network, &from, err);
-}
-
-int strata_engine_build(strata_engine **out, strata_handle *handle,
-                        const strata_network *network, strata_error *err)
-{
-    if (out)
-        *out = NULL;
-    int status = ARGUMENTS(err, {"out", out}, {"handle", handle}, {"network", network});
-    if (status == STRATA_OK)
-        status = engine_build_plan(out, handle, network, NULL, err);
-    return status == STRATA_OK ? engine_try_plans(out, network, err) : status;
 }
 
 /* Mutual recursion with engine_free_sizes (batch.c): it ends because the engines inside

@@ -6,6 +6,7 @@
  * kind for other listed sizes. Immutable once built, and shared by threads: what a run
  * changes is in contexts (context/).
  *
+ *   build      a network -> an engine, whose plan is timed where that is asked for
  *   engine     planner -> execution; then the parts, and all of it freed
  *   weights    network -> values of a node's weights, with scales folded in
  *   setup      weights to the device, and impls' setup, which packs them

@@ -7,6 +7,7 @@ ENGINE_SOURCES = \
 	engine/batcher/request.c \
 	engine/batcher/run.c \
 	engine/batcher/worker.c \
+	engine/build.c \
 	engine/carriers.c \
 	engine/carriers.h \
 	engine/context/beginnings.c \
