@@ -6,56 +6,17 @@
  */
 #include "engine/context/context.h"
 
-#include <stdlib.h>
-
-#include "planner/cost/trial.h"
 #include "planner/planner.h"
 
 #define BEGINNINGS_MS 800.0 /* for all sizes together */
 
-/* ---- inputs ---------------------------------------------------------------- */
-
-/* Random elements: what is computed with zeros takes less power, and so less time. */
-static int fill_input(strata_context *c, size_t index, const struct trial_pattern *p,
-                      strata_error *err)
-{
-    const struct device_ops *ops = c->handle->device->ops;
-    const struct execution *x = c->execution;
-    const struct execution_value *v = &x->values[x->bindings[index].value];
-    char *data = context_binding_data(c, index, err);
-    size_t bytes = (size_t)v->bytes;
-    size_t done = TRIAL_PATTERN * strata_dtype_size(v->desc.dtype);
-    done = done < bytes ? done : bytes;
-    if (!data)
-        return STRATA_ENOMEM;
-    int status =
-        ops->copy(c->stream, data, p->of[v->desc.dtype], done, COPY_TO_DEVICE, err);
-    for (size_t n; done < bytes && status == STRATA_OK; done += n) {
-        n = done < bytes - done ? done : bytes - done;
-        status = ops->copy(c->stream, data + done, data, n, COPY_ON_DEVICE, err);
-    }
-    return status;
-}
-
-static int fill_inputs(strata_context *c, strata_error *err)
-{
-    struct trial_pattern *p = zalloc(1, sizeof *p, "random data", err);
-    int status = p ? STRATA_OK : STRATA_ENOMEM;
-    if (p)
-        trial_pattern_fill(p);
-    for (size_t i = 0; i < c->execution->n_inputs && status == STRATA_OK; i++)
-        status = fill_input(c, i, p, err);
-    if (status == STRATA_OK) /* before the pattern is gone */
-        status = strata_stream_synchronize(c->stream, err);
-    free(p);
-    return status;
-}
-
-/* ---- all of an engine's ---------------------------------------------------- */
-
+/* Where what a plan's steps cost was measured for this build, or plans were tried. */
 static bool is_wanted(const strata_engine *e)
 {
-    return network_loaded(e->network)->build.costs.kind == COSTS_MEASURE &&
+    const struct build_options *b = &network_loaded(e->network)->build;
+    const bool tried = b->trials > 0 && b->trials != TRIALS_UNSAID;
+    return e->planner->costs.kind == COSTS_MEASURE &&
+           (b->costs.kind == COSTS_MEASURE || tried) &&
            e->handle->device->ops->capture_begin && e->execution->n_steps > 0;
 }
 
@@ -73,9 +34,7 @@ static bool is_capturable(const strata_context *c)
 static int cost_plans(strata_engine *e, strata_context *c, strata_error *err)
 {
     const double budget_ms = BEGINNINGS_MS / (double)(1 + e->n_smaller);
-    int status = is_capturable(c) ? fill_inputs(c, err) : STRATA_EUNSUPPORTED;
-    if (status == STRATA_OK)
-        status = strata_context_prepare(c, err);
+    int status = is_capturable(c) ? context_prepare_times(c, err) : STRATA_EUNSUPPORTED;
     if (status == STRATA_OK)
         status = context_cost_in_place(c, e->execution, budget_ms, err);
     for (size_t i = 0; i < e->n_smaller && status == STRATA_OK; i++)
