@@ -201,7 +201,8 @@ int context_cost_in_place(strata_context *c, struct execution *x, double budget_
 /* Nothing may be under way. */
 void context_drop_graphs(strata_context *c);
 /* time.c: random inputs, and the graph of all steps; EUNSUPPORTED if there is no one
- * graph. Then the median time of runs one behind the other, timed for so long at least. */
+ * graph. Then the median time of runs one behind the other, timed for so long at least.
+ */
 int context_prepare_times(strata_context *c, strata_error *err);
 int context_time_runs(strata_context *c, double least_ms, double *ms, strata_error *err);
 /* profile.c: a run that is watched; `consumed` is the step before which the
