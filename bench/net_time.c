@@ -17,7 +17,8 @@
  *   median_ms         of whole runs, from the call to the result, as the host sees it
  *   device_ms         median of runs enqueued one behind the other, between events
  *   enqueue_us        median time of the host in enqueue, nothing else on the stream
- *   predicted_ms      by the costs that the plan was made from
+ *   predicted_ms      timed in place (with -c), or as price_ms
+ *   price_ms          the sum of the prices that the plan was made from
  *   plain_device_ms, plain_enqueue_us: the same kernel by kernel, where graphs are had
  *   reformats         kernels of the plan that change a format; inner_reformats: those
  *                     that stand between two layers, not at an input or output
@@ -421,10 +422,11 @@ static void print_times(const struct session *s, const struct arguments *a,
            math_name(a->math), t->median_ms, t->min_ms, t->p90_ms, t->device_ms,
            t->enqueue_us, t->plain_device_ms, t->plain_enqueue_us);
     printf("\"reformats\": %d, \"inner_reformats\": %d, ", reformats, inner);
-    printf("\"predicted_ms\": %.4f, \"runs\": %d, \"build_ms\": %.2f, \"weight_bytes\": "
-           "%llu, "
+    printf("\"predicted_ms\": %.4f, \"price_ms\": %.4f, \"runs\": %d, "
+           "\"build_ms\": %.2f, \"weight_bytes\": %llu, "
            "\"arena_bytes\": %llu, \"device_bytes\": %llu, \"peak_rss_bytes\": %llu}\n",
-           (double)s->engine->planner->plan->cost / (PLAN_UNIT_PER_NS * 1e6), a->runs,
+           (double)execution_predicts(s->engine->execution) / (PLAN_UNIT_PER_NS * 1e6),
+           (double)s->engine->execution->cost / (PLAN_UNIT_PER_NS * 1e6), a->runs,
            build_ms, (unsigned long long)strata_engine_weight_bytes(s->engine),
            (unsigned long long)strata_engine_arena_bytes(s->engine),
            (unsigned long long)memory.current_bytes,

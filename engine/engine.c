@@ -176,17 +176,6 @@ int engine_build_stored(strata_engine **out, strata_handle *handle,
     return make_engine(out, handle, network, &from, err);
 }
 
-int strata_engine_build(strata_engine **out, strata_handle *handle,
-                        const strata_network *network, strata_error *err)
-{
-    if (out)
-        *out = NULL;
-    int status = ARGUMENTS(err, {"out", out}, {"handle", handle}, {"network", network});
-    if (status == STRATA_OK)
-        status = engine_build_plan(out, handle, network, NULL, err);
-    return status == STRATA_OK ? engine_try_plans(out, network, err) : status;
-}
-
 /* Mutual recursion with engine_free_sizes (batch.c): it ends because the engines inside
  * have none inside. */
 void strata_engine_destroy(strata_engine *e)

@@ -6,6 +6,7 @@
  * kind for other listed sizes. Immutable once built, and shared by threads: what a run
  * changes is in contexts (context/).
  *
+ *   build      a network -> an engine, whose plan is timed where that is asked for
  *   engine     planner -> execution; then the parts, and all of it freed
  *   weights    network -> values of a node's weights, with scales folded in
  *   setup      weights to the device, and impls' setup, which packs them
@@ -97,6 +98,9 @@ int engine_try_plans(strata_engine **engine, const strata_network *network,
 /* batch.c: the last step of building. */
 int engine_add_sizes(strata_engine *e, strata_error *err);
 void engine_free_sizes(strata_engine *e);
+/* context/in_place.c: time the finished plans, where that is asked for and the device has
+ * graphs, and let their executions have costs in place. Fails only if the device does. */
+int engine_cost_in_place(strata_engine *e, strata_error *err);
 /* Bytes of a binding for so many rows. */
 uint64_t engine_bytes_of_rows(const strata_engine *e, size_t binding, int64_t rows);
 /* Of one whose sizes are known: its batch, and bytes of a row of the bindings that have

@@ -7,8 +7,10 @@ ENGINE_SOURCES = \
 	engine/batcher/request.c \
 	engine/batcher/run.c \
 	engine/batcher/worker.c \
+	engine/build.c \
 	engine/carriers.c \
 	engine/carriers.h \
+	engine/context/beginnings.c \
 	engine/context/bind.c \
 	engine/context/check.c \
 	engine/context/check.h \
@@ -21,6 +23,7 @@ ENGINE_SOURCES = \
 	engine/context/gather.c \
 	engine/context/graph.c \
 	engine/context/guard.c \
+	engine/context/in_place.c \
 	engine/context/parts.c \
 	engine/context/parts.h \
 	engine/context/profile.c \

@@ -102,6 +102,18 @@ int strata_engine_dimension(const strata_engine *e, int index, strata_dimension 
     return STRATA_OK;
 }
 
+static double predicted_us(const struct execution *x)
+{
+    return (double)execution_predicts(x) / (PLAN_UNIT_PER_NS * 1e3);
+}
+
+/* What a run takes of what the prices of its steps add up to: about the same at a size
+ * near by. */
+static double in_place_share(const struct execution *x)
+{
+    return x->cost > 0 ? (double)execution_predicts(x) / (double)x->cost : 1;
+}
+
 static int estimate(strata_estimate *out, const strata_engine *e, const int64_t *sizes,
                     strata_error *err)
 {
@@ -115,7 +127,7 @@ static int estimate(strata_estimate *out, const strata_engine *e, const int64_t 
     if (status == STRATA_OK)
         status = execution_make(&x, planner, planner->plan, err);
     if (status == STRATA_OK) {
-        out->predicted_us = (double)x->cost / (PLAN_UNIT_PER_NS * 1e3);
+        out->predicted_us = predicted_us(x) * in_place_share(like->execution);
         out->arena_bytes = x->arena_bytes;
         memcpy(out->sizes, like->sizes, sizeof like->sizes);
     }
@@ -145,7 +157,7 @@ int strata_engine_estimate(const strata_engine *e, const int64_t *wanted, int n,
     strata_estimate found = {.planned = engine_has_sizes(listed, sizes),
                              .n_sizes = (int32_t)n};
     if (found.planned) {
-        found.predicted_us = (double)listed->execution->cost / (PLAN_UNIT_PER_NS * 1e3);
+        found.predicted_us = predicted_us(listed->execution);
         found.arena_bytes = listed->execution->arena_bytes;
         memcpy(found.sizes, sizes, sizeof sizes);
     } else if ((status = estimate(&found, e, sizes, err)) != STRATA_OK) {

@@ -13,8 +13,9 @@
  *   state         what a run leaves for the next, in place or copied
  *   execution     what others ask of one
  *
- * Made whole by execution_make and never written again; freed by who made it, before
- * the network, whose layers it names. The planner may go first.
+ * Made whole by execution_make and never written again, but for costs in place, which are
+ * added before anybody else sees it; freed by who made it, before the network, whose
+ * layers it names. The planner may go first.
  */
 #ifndef PLANNER_EXECUTION_H
 #define PLANNER_EXECUTION_H
@@ -121,9 +122,10 @@ enum step_kind {
 
 struct execution_step {
     enum step_kind kind;
-    int node;     /* STEP_RUN */
-    int from, to; /* values, for the other kinds */
-    int64_t cost; /* 1/16 ns */
+    int node;         /* STEP_RUN */
+    int from, to;     /* values, for the other kinds */
+    int64_t cost;     /* the price that the plan was chosen by: 1/16 ns */
+    int64_t in_place; /* of it among the others, where execution.in_place is known */
     enum plan_reason reason;
     int64_t live; /* bytes of the arena in use, workspace included; once placed */
 };
@@ -156,6 +158,7 @@ struct execution {
     int threads;    /* of host kernels; 0 on other devices */
     int last_input_step; /* after it the inputs may be overwritten; -1: none reads them */
     int64_t cost;        /* of a run, as planned: 1/16 ns */
+    int64_t in_place;    /* the same, timed: the sum of the steps'; 0: it was not */
     int64_t arena_bytes, arena_bound; /* the bound is the order's: bytes alive at once */
 };
 
@@ -186,6 +189,17 @@ void execution_tensors(const struct execution *x, const struct execution_node *n
 /* The same of the tensor that its epilogue adds, if it does. */
 void execution_residual(const struct execution *x, const struct execution_node *n,
                         strata_tensor *out);
+
+/* What a run takes, and a step of it: timed in place, or by the price. */
+static inline int64_t execution_predicts(const struct execution *x)
+{
+    return x->in_place ? x->in_place : x->cost;
+}
+static inline int64_t execution_step_predicts(const struct execution *x,
+                                              const struct execution_step *s)
+{
+    return x->in_place ? s->in_place : s->cost;
+}
 
 /* Bindings of applications and of states. */
 static inline size_t execution_bound(const struct execution *x)

@@ -24,6 +24,7 @@ PLANNER_SOURCES = \
 	planner/cost/cost.c \
 	planner/cost/cost.h \
 	planner/cost/file.c \
+	planner/cost/in_place.c \
 	planner/cost/key.c \
 	planner/cost/measure.c \
 	planner/cost/progress.c \

@@ -93,7 +93,16 @@ static json_t *trade_json(const struct planner_trade *t)
                      (json_int_t)t->weighed, "cut", t->cut);
 }
 
-json_t *record_json(const struct planner *planner, const struct record_modules *modules)
+static json_t *put_in_place(json_t *record, const struct execution *x)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < x->n_steps; i++)
+        list = json_add(list, json_integer(x->steps[i].in_place));
+    return json_put(record, "in_place", list);
+}
+
+json_t *record_json(const struct planner *planner, const struct execution *x,
+                    const struct record_modules *modules)
 {
     const struct plan_problem *p = &planner->model->problem;
     json_t *decisions = json_array(), *conversions = json_array();
@@ -105,15 +114,16 @@ json_t *record_json(const struct planner *planner, const struct record_modules *
     for (size_t i = 0; i < planner->plan->n_steps; i++)
         conversions =
             json_add(conversions, conversion_json(planner, &planner->plan->steps[i]));
-    return json_pack("{s:o, s:o, s:o, s:b, s:b, s:I, s:I, s:b, s:I, s:s, s:b, s:o}",
-                     "merges", planner_merges_json(planner), "decisions", decisions,
-                     "conversions", conversions, "pads_any", planner->model->any_dirty,
-                     "pitched", !planner->record || planner->record->pitched, "objective",
-                     (json_int_t)planner->plan->objective, "bound",
-                     (json_int_t)planner->plan->bound, "proved", planner->plan->proved,
-                     "nodes", (json_int_t)planner->plan->nodes, "costs",
-                     cost_kinds[planner->costs.kind], "costs_complete",
-                     planner->costs.complete, "least_time", trade_json(&planner->trade));
+    json_t *j = json_pack(
+        "{s:o, s:o, s:o, s:b, s:b, s:I, s:I, s:b, s:I, s:s, s:b, s:o}", "merges",
+        planner_merges_json(planner), "decisions", decisions, "conversions", conversions,
+        "pads_any", planner->model->any_dirty, "pitched",
+        !planner->record || planner->record->pitched, "objective",
+        (json_int_t)planner->plan->objective, "bound", (json_int_t)planner->plan->bound,
+        "proved", planner->plan->proved, "nodes", (json_int_t)planner->plan->nodes,
+        "costs", cost_kinds[planner->costs.kind], "costs_complete",
+        planner->costs.complete, "least_time", trade_json(&planner->trade));
+    return x->in_place ? put_in_place(j, x) : j;
 }
 
 /* ---- reading ------------------------------------------------------------------------
@@ -342,6 +352,38 @@ static int read_conversions(struct record *r, const strata_network *net,
     return status;
 }
 
+/* A record without is one as well. */
+static int read_in_place(struct record *r, strata_error *err)
+{
+    const json_t *list = json_object_get(r->json, "in_place");
+    const size_t n = json_array_size(list);
+    int64_t sum = 0;
+    if (!list)
+        return STRATA_OK;
+    if (!(r->in_place = zalloc(n, sizeof *r->in_place, "the plan", err)))
+        return STRATA_ENOMEM;
+    for (; r->n_in_place < n; r->n_in_place++) {
+        const json_t *j = json_array_get(list, r->n_in_place);
+        const json_int_t cost = json_integer_value(j);
+        if (!json_is_integer(j) || cost < 0 || cost >= PLAN_INFINITE - sum)
+            return error_set(err, STRATA_EPARSE, "cost in place %zu: out of range",
+                             r->n_in_place);
+        r->in_place[r->n_in_place] = cost;
+        sum += cost;
+    }
+    return STRATA_OK;
+}
+
+void record_in_place(const struct record *r, struct execution *x)
+{
+    if (r->n_in_place != x->n_steps)
+        return;
+    for (size_t i = 0; i < x->n_steps; i++) {
+        x->steps[i].in_place = r->in_place[i];
+        x->in_place += r->in_place[i];
+    }
+}
+
 int record_read(struct record **out, json_t *json, const strata_network *net,
                 const struct record_modules *modules, strata_error *err)
 {
@@ -355,6 +397,8 @@ int record_read(struct record **out, json_t *json, const strata_network *net,
         status = read_decisions(r, net, modules, err);
     if (status == STRATA_OK)
         status = read_conversions(r, net, err);
+    if (status == STRATA_OK)
+        status = read_in_place(r, err);
     if (status == STRATA_OK)
         *out = r;
     else
@@ -400,5 +444,6 @@ void record_free(struct record *r)
     json_decref(r->json);
     free(r->decisions);
     free(r->conversions);
+    free(r->in_place);
     free(r);
 }

@@ -49,6 +49,8 @@ struct record {
     uint64_t nodes;
     struct cost_report costs;
     struct planner_trade trade;
+    int64_t *in_place; /* of each step of the execution, as execution_make orders them */
+    size_t n_in_place; /* 0: not timed, or before there were such costs */
 };
 
 /* Modules have numbers in a record; what they are is said elsewhere. */
@@ -58,8 +60,10 @@ struct record_modules {
     const struct module *(*at)(const void *list, int64_t number); /* NULL: none */
 };
 
-/* The planner's plan. NULL: no memory. */
-json_t *record_json(const struct planner *planner, const struct record_modules *modules);
+/* The planner's plan, with costs in place where x, its execution, has them. NULL: no
+ * memory. */
+json_t *record_json(const struct planner *planner, const struct execution *x,
+                    const struct record_modules *modules);
 /* The same back, for a network: what is read is hostile until it was compared with it. */
 int record_read(struct record **out, json_t *json, const strata_network *net,
                 const struct record_modules *modules, strata_error *err);
@@ -67,6 +71,8 @@ int record_read(struct record **out, json_t *json, const strata_network *net,
  * planner's network. */
 int record_decisions(struct record **out, const struct planner *planner,
                      strata_error *err);
+/* Costs in place to the execution of its plan, if they are of as many steps. */
+void record_in_place(const struct record *r, struct execution *x);
 void record_free(struct record *r);
 
 #endif /* PLANNER_RECORD_H */

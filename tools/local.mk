@@ -31,7 +31,7 @@ strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_outp
 	tools/inspect/inspect.c tools/inspect/onnx.c tools/inspect/onnx.h \
 	tools/explain/report.c \
 	tools/explain/report_graph.c \
-	tools/explain/quantised.c tools/explain/layout.c tools/explain/sizes.c tools/explain/svg.c tools/explain/table.c tools/explain/verify.c tools/doctor.c tools/completion.c
+	tools/explain/quantised.c tools/explain/layout.c tools/explain/sizes.c tools/explain/summary.c tools/explain/svg.c tools/explain/table.c tools/explain/verify.c tools/doctor.c tools/completion.c
 strata_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) $(NETTLE_CFLAGS)
 nodist_strata_SOURCES = tools/template_files.c
 strata_LDADD = libstrata-check.la libstrata-calibrate.la libstrata-language.la libstrata-internal.la $(JANSSON_LIBS) $(NETTLE_LIBS) $(M_LIBS) $(PTHREAD_LIBS)

@@ -13,7 +13,7 @@
 
 double tool_predicted_us(const strata_engine *e)
 {
-    return (double)e->planner->plan->cost / (PLAN_UNIT_PER_NS * 1e3);
+    return (double)execution_predicts(e->execution) / (PLAN_UNIT_PER_NS * 1e3);
 }
 
 char *tool_doubt_costs(const strata_engine *e, double measured_us)
@@ -30,7 +30,8 @@ char *tool_doubt_costs(const strata_engine *e, double measured_us)
     return text_print("the plan's costs said %.4g ms and a run takes %.4g ms: %s; try "
                       "%s",
                       said * 1e-3, measured_us * 1e-3, sources[e->planner->costs.kind],
-                      e->stored ? "--costs measure, building the engine anew"
-                                : "--costs measure; what the user's cache holds stays until "
-                                  "it is removed");
+                      e->stored
+                          ? "--costs measure, building the engine anew"
+                          : "--costs measure; what the user's cache holds stays until "
+                            "it is removed");
 }

@@ -26,9 +26,10 @@ import re
 import sys
 
 STEP = re.compile(
-    r"#\s+(?P<us>[\d.]+)\s+[\d.]+%\s+(?:(?P<price>[\d.]+)\s+)?(?P<floor>[\d.]+)\s+\d+%\s+"
-    r"(?P<mb>[\d.]+)\s+(?P<gflop>[\d.]+)\s+(?P<impl>\S+)\s+(?P<formats>\S+ > \S+)\s+"
-    r"(?P<rest>.*)")
+    r"#\s+(?P<us>[\d.]+)\s+[\d.]+%\s+(?:(?P<price>[\d.]+)\s+)?"
+    r"(?:(?P<place>[\d.]+)\s+)?"
+    r"(?P<floor>[\d.]+)\s+\d+%\s+(?P<mb>[\d.]+)\s+(?P<gflop>[\d.]+)\s+"
+    r"(?P<impl>\S+)\s+(?P<formats>\S+ > \S+)\s+(?P<rest>.*)")
 HEAD = re.compile(r"# (?P<net>\w+), (?P<precision>\w+), batch (?P<batch>\d+)$")
 
 

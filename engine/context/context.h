@@ -13,6 +13,8 @@
  *   steps         several, one by one
  *   graph         the same steps as device graphs
  *   profile       the same, watched
+ *   in_place      what each step costs where it stands, of a finished engine
+ *   beginnings    of a run, timed for that
  *   settle        the end of runs, which the profiler is told
  *   state         what is kept from run to run
  *   room          whether that is in order
@@ -189,10 +191,18 @@ int context_check_step(strata_context *c, const struct execution_step *step,
 /* graph.c: make graphs[which], as far as its nodes can be captured. Fails only if
  * the device does. */
 int context_capture(strata_context *c, int which, strata_error *err);
+/* The graph of a segment. *step is where it failed, n_steps if not at any one. */
+int context_capture_segment(strata_context *c, struct context_segment *s, size_t *step,
+                            strata_error *err);
+/* beginnings.c: costs in place to x, the context's execution, in about so much time; none
+ * where its runs, which it is prepared for, are not one graph. */
+int context_cost_in_place(strata_context *c, struct execution *x, double budget_ms,
+                          strata_error *err);
 /* Nothing may be under way. */
 void context_drop_graphs(strata_context *c);
 /* time.c: random inputs, and the graph of all steps; EUNSUPPORTED if there is no one
- * graph. Then the median time of runs one behind the other, timed for so long at least. */
+ * graph. Then the median time of runs one behind the other, timed for so long at least.
+ */
 int context_prepare_times(strata_context *c, strata_error *err);
 int context_time_runs(strata_context *c, double least_ms, double *ms, strata_error *err);
 /* profile.c: a run that is watched; `consumed` is the step before which the

@@ -56,9 +56,8 @@ static int make_segments(strata_context *c, struct context_graph *g, bool parted
     return STRATA_OK;
 }
 
-/* *step is where it failed, n_steps if not at any one. */
-static int capture_segment(strata_context *c, struct context_segment *s, size_t *step,
-                           strata_error *err)
+int context_capture_segment(strata_context *c, struct context_segment *s, size_t *step,
+                            strata_error *err)
 {
     const struct device_ops *ops = c->handle->device->ops;
     int status = ops->capture_begin(c->stream, err);
@@ -79,7 +78,7 @@ static int capture_segments(strata_context *c, struct context_graph *g, size_t *
     int status = STRATA_OK;
     for (size_t i = 0; i < g->n && status == STRATA_OK; i++)
         if (is_captured(c, g->segments[i].first))
-            status = capture_segment(c, &g->segments[i], step, err);
+            status = context_capture_segment(c, &g->segments[i], step, err);
     return status;
 }
 

@@ -81,11 +81,11 @@ static json_t *sizes_json(const strata_engine *e)
         json_t *sizes = json_object();
         for (size_t i = 0; i < net->n_symbols; i++)
             sizes = json_put(sizes, net->symbols[i].name, json_integer(one->sizes[i]));
-        list =
-            json_add(list, json_pack("{s:o, s:I, s:I, s:I}", "sizes", sizes, "cost",
-                                     (json_int_t)one->execution->cost, "arena_bytes",
-                                     (json_int_t)one->execution->arena_bytes, "reformats",
-                                     (json_int_t)one->planner->plan->n_reformats));
+        list = json_add(
+            list, json_pack("{s:o, s:I, s:I, s:I}", "sizes", sizes, "cost",
+                            (json_int_t)execution_predicts(one->execution), "arena_bytes",
+                            (json_int_t)one->execution->arena_bytes, "reformats",
+                            (json_int_t)one->planner->plan->n_reformats));
     }
     return list;
 }

@@ -42,7 +42,7 @@ static json_t *smaller_json(const strata_engine *e, const json_t *plugins)
 json_t *engine_plan_json(const strata_engine *e, const json_t *plugins)
 {
     const struct record_modules modules = {.list = plugins, .number = number_of};
-    return json_put(record_json(e->planner, &modules), "smaller",
+    return json_put(record_json(e->planner, e->execution, &modules), "smaller",
                     smaller_json(e, plugins));
 }
 

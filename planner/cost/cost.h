@@ -11,6 +11,7 @@
  *   cost_cache     the file that is kept for a machine
  *   cost_measure   times of the device
  *   cost_uses      a plan -> the keys of what it runs
+ *   cost_in_place  times of a finished run's beginnings -> what each step adds to it
  *   cost           a plan from these, asking for as few measurements as prove it
  */
 #ifndef PLANNER_COST_COST_H
@@ -20,6 +21,7 @@
 #include "network/options.h"
 #include "planner/solver/plan.h"
 
+struct execution;
 struct planner;
 struct planner_candidate;
 struct planner_node;
@@ -179,6 +181,18 @@ struct cost_use {
 int cost_uses(struct cost_use **out, size_t *n, const struct planner *planner,
               strata_error *err);
 void cost_free_uses(struct cost_use *uses, size_t n);
+
+/* ---- in place (in_place.c) ------------------------------------------------------- */
+
+/* What the steps before `end` take together. */
+struct cost_prefix {
+    size_t end;
+    double ns;
+};
+/* Each step's cost in place, of n prefixes, the last of which is the whole: ends ascend,
+ * and each follows a step that does something. The prefixes are changed. A whole of no
+ * time leaves the execution without. */
+void cost_in_place(struct execution *x, struct cost_prefix *prefixes, size_t n);
 
 /* What a kind means: never COSTS_DEFAULT, for which the user's STRATA_COSTS speaks. */
 enum cost_kind cost_kind_of(enum cost_kind kind);

@@ -49,7 +49,7 @@ struct explain_reformat {
 struct explain {
     struct explain_reformat *reformats; /* one for each step of the plan that costs */
     size_t n_reformats;
-    int *first;   /* of each problem tensor's reformats, which stand together; or -1 */
+    int *first; /* of each problem tensor's reformats, which stand together; or -1 */
     bool exact; /* every question was answered by a proved plan */
 };
 
@@ -92,8 +92,9 @@ char *explain_remedy_text(const struct planner *planner,
 size_t explain_relabels(const struct execution *x);
 size_t explain_erased(const struct planner *planner);
 /* The whole report, which is also a saved plan. Keys: plan (version),
- * network, device, totals, nodes, tensors, reformats, fusions, costs. x: the plan's;
- * weight_bytes: of device memory where it runs, 0 if it does not. NULL: no memory. */
+ * network, device, totals, nodes, tensors, reformats, fusions, merges, in_place, costs.
+ * x: the plan's; weight_bytes: of device memory where it runs, 0 if it does not. NULL: no
+ * memory. */
 json_t *explain_json(const struct planner *planner, const struct execution *x,
                      const struct explain *answers, uint64_t weight_bytes);
 

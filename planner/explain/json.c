@@ -83,7 +83,8 @@ static json_t *choice(const struct planner *planner, int op, size_t k)
 
 static int by_layer(const void *key, const void *node)
 {
-    const struct network_layer *a = key, *b = ((const struct execution_node *)node)->layer;
+    const struct network_layer *a = key,
+                               *b = ((const struct execution_node *)node)->layer;
     return (a > b) - (a < b);
 }
 
@@ -298,6 +299,28 @@ static json_t *least_time(const struct planner *planner)
                      "plans_weighed", (json_int_t)t->weighed, "plans_cut", t->cut);
 }
 
+/* Of the whole; null where the plan was not timed. */
+static json_t *in_place_us(const struct execution *x)
+{
+    return x->in_place ? us(x->in_place) : json_null();
+}
+
+/* Of each step that does something, in their order. */
+static json_t *in_place(const struct planner *planner, const struct execution *x)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < x->n_steps && x->in_place; i++) {
+        const struct execution_step *s = &x->steps[i];
+        const char *name = s->kind == STEP_RUN
+                               ? x->nodes[s->node].name
+                               : planner->network->tensors[x->values[s->to].tensor].name;
+        if (s->kind != STEP_RELABEL)
+            list = json_add(list, json_pack("{s:s, s:o, s:o}", "name", name, "price_us",
+                                            us(s->cost), "us", us(s->in_place)));
+    }
+    return list;
+}
+
 size_t explain_relabels(const struct execution *x)
 {
     size_t n = 0;
@@ -318,13 +341,15 @@ static json_t *totals(const struct planner *planner, const struct execution *x,
                       const struct explain *answers, uint64_t weight_bytes)
 {
     return json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:o, s:b, s:f, s:b, s:I, s:I, s:I, s:s, "
+        "{s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:I, s:o, s:b, s:f, s:b, s:I, s:I, s:I, "
+        "s:s, "
         "s:o}",
         "nodes", (json_int_t)x->n_nodes, "reformats",
         (json_int_t)planner->plan->n_reformats, "relabels",
         (json_int_t)explain_relabels(x), "erased", (json_int_t)explain_erased(planner),
         "cost", (json_int_t)planner->plan->cost, "us", us(planner->plan->cost),
-        "reformat_cost", (json_int_t)planner->plan->conversion_cost, "reformat_us",
+        "in_place_us", in_place_us(x), "reformat_cost",
+        (json_int_t)planner->plan->conversion_cost, "reformat_us",
         us(planner->plan->conversion_cost), "proved", planner->plan->proved, "gap",
         plan_gap(planner->plan), "answers_proved", answers->exact, "weight_bytes",
         (json_int_t)weight_bytes, "arena_bytes", (json_int_t)x->arena_bytes,
@@ -407,11 +432,12 @@ json_t *explain_json(const struct planner *planner, const struct execution *x,
                   "units_per_ns", PLAN_UNIT_PER_NS, "choices", all_choices(planner),
                   "conversions", all_conversions(planner));
     return json_pack(
-        "{s:i, s:{s:s?, s:o, s:s}, s:{s:s, s:s}, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "{s:i, s:{s:s?, s:o, s:s}, s:{s:s, s:s}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "plan", EXPLAIN_PLAN_VERSION, "network", "name", planner->network->name, "path",
         path_json(planner->network->path), "hash", hash, "device", "name", d->name,
         "kind", d->kind == STRATA_HOST ? "host" : "cuda", "totals",
         totals(planner, x, answers, weight_bytes), "nodes", nodes(planner, x), "tensors",
         tensors(planner, x), "reformats", reformats(planner, answers), "fusions",
-        fusions(planner), "merges", planner_merges_json(planner), "costs", costs);
+        fusions(planner), "merges", planner_merges_json(planner), "in_place",
+        in_place(planner, x), "costs", costs);
 }

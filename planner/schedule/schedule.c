@@ -270,6 +270,8 @@ int execution_make(struct execution **out, const struct planner *planner,
     int status = make_indices(&s, err);
     if (status == STRATA_OK)
         status = schedule(&s, err);
+    if (status == STRATA_OK && planner->record && plan == planner->plan)
+        record_in_place(planner->record, s.x);
     if (status == STRATA_OK)
         *out = s.x;
     else

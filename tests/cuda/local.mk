@@ -5,6 +5,7 @@ CRITERION_TESTS += \
 	tests/cuda/decoder \
 	tests/cuda/device \
 	tests/cuda/foreign \
+	tests/cuda/in_place \
 	tests/cuda/layers \
 	tests/cuda/lost \
 	tests/cuda/network \
@@ -19,6 +20,8 @@ tests_cuda_device_SOURCES = tests/cuda/device.c tests/cuda/device.h
 tests_cuda_foreign_SOURCES = tests/cuda/foreign.c tests/cuda/chain.c tests/cuda/chain.h \
 	tests/cuda/device.h tests/cuda/runtime.h
 tests_cuda_foreign_LDADD = $(LDADD) $(DL_LIBS)
+tests_cuda_in_place_SOURCES = tests/cuda/in_place.c tests/cuda/chain.c tests/cuda/chain.h \
+	tests/cuda/device.h
 tests_cuda_layers_SOURCES = tests/cuda/layers.c tests/cuda/sample.c tests/cuda/sample.h \
 	tests/cuda/device.h tests/layers/cases.h $(LAYER_CASES)
 tests_cuda_lost_SOURCES = tests/cuda/lost.c tests/engine/batch_net.h tests/cuda/device.h

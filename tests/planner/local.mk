@@ -20,6 +20,7 @@ CRITERION_TESTS += \
 	tests/planner/merge \
 	tests/planner/merge_faults \
 	tests/planner/merge_values \
+	tests/planner/in_place \
 	tests/planner/nets \
 	tests/planner/objective \
 	tests/planner/planner \
@@ -86,6 +87,7 @@ tests_planner_merge_values_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_planner_merge_values_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_planner_objective_SOURCES = tests/planner/objective.c \
 	tests/planner/planning.h
+tests_planner_in_place_SOURCES = tests/planner/in_place.c
 tests_planner_objective_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_planner_objective_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_planner_planner_SOURCES = tests/planner/planner.c tests/planner/planning.h

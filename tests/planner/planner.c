@@ -179,7 +179,10 @@ static struct record_modules modules_of(const struct planning *p)
 static char *record_text(const struct planning *p, const struct planner *planner)
 {
     const struct record_modules modules = modules_of(p);
-    json_t *json = record_json(planner, &modules);
+    struct execution *x = NULL;
+    cr_assert_eq(execution_make(&x, planner, planner->plan, NULL), STRATA_OK);
+    json_t *json = record_json(planner, x, &modules);
+    execution_free(x);
     char *text = json_dumps(json, JSON_INDENT(1) | JSON_SORT_KEYS);
     json_decref(json);
     cr_assert_not_null(text);
@@ -272,6 +275,35 @@ Test(planner, a_plan_comes_back_from_its_record)
     }
     open_far(&p);
     expect_comes_back(&p);
+    planning_close(&p);
+}
+
+/* Of each step, through text; a list of another length is none. */
+Test(planner, costs_in_place_come_back)
+{
+    struct planning p;
+    struct planner *again;
+    struct execution *x;
+    open_near(&p, NULL);
+    const struct record_modules modules = modules_of(&p);
+    for (size_t i = 0; i < p.execution->n_steps; i++)
+        p.execution->in_place += p.execution->steps[i].in_place = (int64_t)i + 1;
+    json_t *json = record_json(p.planner, p.execution, &modules);
+    for (int round = 0; round < 2; round++) {
+        cr_assert_eq(restore(&again, &p, json), STRATA_OK, "%s", p.err.message);
+        cr_assert_eq(execution_make(&x, again, again->plan, &p.err), STRATA_OK);
+        cr_expect_eq(x->in_place, round ? 0 : p.execution->in_place);
+        for (size_t i = 0; i < x->n_steps; i++)
+            cr_expect_eq(x->steps[i].in_place, round ? 0 : (int64_t)i + 1);
+        execution_free(x);
+        planner_free(again);
+        json_array_append_new(json_object_get(json, "in_place"), json_integer(1));
+    }
+    json_array_set_new(json_object_get(json, "in_place"), 0, json_integer(-1));
+    cr_expect_eq(restore(&again, &p, json), STRATA_EPARSE);
+    cr_expect(strstr(p.err.message, "cost in place 0: out of range"), "%s",
+              p.err.message);
+    json_decref(json);
     planning_close(&p);
 }
 

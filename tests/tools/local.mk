@@ -1,3 +1,4 @@
 CRITERION_TESTS += \
 	tests/tools/drawing \
+	tests/tools/in_place \
 	tests/tools/profiler

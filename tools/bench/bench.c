@@ -115,7 +115,8 @@ static void note_costs(struct bench_result *r, const strata_context *c)
     const strata_engine *e = c->engine;
     if (e->execution->n_inputs == 0 || context_rows(c) != c->active->engine->batch)
         return;
-    r->predicted_ms = explain_microseconds(c->active->execution->cost) * 1e-3;
+    r->predicted_ms =
+        explain_microseconds(execution_predicts(c->active->execution)) * 1e-3;
     char *doubt = bench_alone(r) && c->active == c
                       ? tool_doubt_costs(e, 1e3 * r->stats[BENCH_COMPUTE].median)
                       : NULL;

@@ -11,16 +11,20 @@
 /* ---- table.c
  * ------------------------------------------------------------------- */
 int explain_print_steps(const strata_engine *e, int format, strata_error *err);
-void explain_print_summary(const strata_engine *e);
+/* Layers that [build] formats cannot bind. */
+void explain_print_wishes(const strata_engine *e);
 void explain_print_tensors(const strata_engine *e, int format);
 void explain_print_reformats(const strata_engine *e, const struct explain *x, int format);
 void explain_print_fusions(const strata_engine *e, int format);
 void explain_print_refused(const strata_engine *e, int format);
-extern const char *const explain_cost_sources[]; /* by enum cost_kind */
 /* An output's own copy of a value that something else owns. */
 bool explain_is_copy(const strata_engine *e, const struct execution_step *s);
 /* "fp32:nchw" */
 const char *explain_value_format(const strata_engine *e, int value);
+
+/* ---- summary.c ------------------------------------------------------------------ */
+void explain_print_summary(const strata_engine *e);
+extern const char *const explain_cost_sources[]; /* by enum cost_kind */
 
 /* ---- merges.c ------------------------------------------------------------------- */
 /* A line, and a table with both prices of each group; nothing where there is none. */

@@ -253,7 +253,7 @@ static void put_header(const struct graph *g, const strata_engine *e, FILE *out)
         out,
         "</text>\n<text class=\"sum\" x=\"16\" y=\"45\">%zu nodes · predicted %.1f us "
         "· %zu reformats, %.1f us</text>\n",
-        e->execution->n_nodes, explain_microseconds(e->planner->plan->cost), n,
+        e->execution->n_nodes, explain_microseconds(execution_predicts(e->execution)), n,
         explain_microseconds(spent));
     put_swatch(16, styles[VERTEX_REFORMAT].fill, "reformat", out);
     count_formats(g, true, out);

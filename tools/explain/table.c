@@ -37,6 +37,15 @@ static void value_formats(char *text, size_t size, const strata_engine *e,
                                  explain_value_format(e, values[i]));
 }
 
+/* By the price, and in place where the plan was timed. */
+static void cost_cells(struct table *t, const struct execution *x,
+                       const struct execution_step *s)
+{
+    table_cell(t, "%.1f", explain_microseconds(s->cost));
+    if (x->in_place)
+        table_cell(t, "%.1f", explain_microseconds(s->in_place));
+}
+
 static void add_node_row(struct table *t, const strata_engine *e,
                          const struct execution_step *s)
 {
@@ -55,7 +64,7 @@ static void add_node_row(struct table *t, const strata_engine *e,
     table_cell(t, "%s", in);
     table_cell(t, "%s", out);
     table_cell(t, "%s", dims);
-    table_cell(t, "%.1f", explain_microseconds(s->cost));
+    cost_cells(t, x, s);
     table_cell(t, "%s", inside);
 }
 
@@ -169,7 +178,7 @@ static void add_reformat_row(struct table *t, const strata_engine *e,
     table_cell(t, "%s", explain_value_format(e, s->from));
     table_cell(t, "%s", explain_value_format(e, s->to));
     table_cell(t, "%s", dims);
-    table_cell(t, "%.1f", explain_microseconds(s->cost));
+    cost_cells(t, e->execution, s);
     add_reformat_why(t, e, u, s);
 }
 
@@ -201,7 +210,7 @@ static void add_erased_row(struct table *t, const strata_engine *e,
     table_cell(t, "%s", explain_value_format(e, s->from));
     table_cell(t, "%s", explain_value_format(e, s->to));
     table_cell(t, "%s", dims);
-    table_cell(t, "%.1f", 0.0);
+    cost_cells(t, x, s);
     table_cell(t, "%s",
                e->planner->fusions[index].reason ? e->planner->fusions[index].reason
                                                  : "");
@@ -211,11 +220,16 @@ int explain_print_steps(const strata_engine *e, int format, strata_error *err)
 {
     struct uses u = {0};
     const struct execution *x = e->execution;
-    static const char *const columns[] = {"name",   "layer", "impl", "reads",
-                                          "writes", "shape", "us",   "why"};
+    static const char *const priced[] = {"name",   "layer", "impl", "reads",
+                                         "writes", "shape", "us",   "why"};
+    static const char *const timed[] = {"name",  "layer", "impl",     "reads", "writes",
+                                        "shape", "price", "in place", "why"};
     struct table t;
     int status = find_uses(&u, e, err);
-    table_open(&t, columns, ARRAY_LENGTH(columns), 1 << 6);
+    if (x->in_place)
+        table_open(&t, timed, ARRAY_LENGTH(timed), 1 << 6 | 1 << 7);
+    else
+        table_open(&t, priced, ARRAY_LENGTH(priced), 1 << 6);
     for (size_t i = 0; i < x->n_steps && status == STRATA_OK; i++) {
         const struct execution_step *s = &x->steps[i];
         if (s->kind == STEP_RUN)
@@ -232,44 +246,7 @@ int explain_print_steps(const strata_engine *e, int format, strata_error *err)
     return status;
 }
 
-const char *const explain_cost_sources[] = {
-    [COSTS_ANALYTIC] = "analytic",
-    [COSTS_MEASURE] = "measured",
-    [COSTS_FILE] = "recorded",
-};
-
-/* What another objective than time gave up, and for what. */
-static void print_trade(const strata_engine *e)
-{
-    const struct planner_trade *t = &e->planner->trade;
-    const struct build_options *b = &e->network->build;
-    if (b->objective == OBJECTIVE_TIME)
-        return;
-    tool_print("chosen for %s", planner_objective_names[b->objective]);
-    if (b->objective == OBJECTIVE_MEMORY)
-        tool_print(" among %zu plan%s within %g %% of the least time%s", t->weighed,
-                   t->weighed == 1 ? "" : "s", b->memory_slack,
-                   t->cut ? " (of more: see build.memory_plans)" : "");
-    tool_print("; the plan of least time takes %s%.1f us, %zu reformats, %.2f MiB\n",
-               t->at_least ? "at least " : "", explain_microseconds(t->cost),
-               t->reformats, (double)t->arena_bytes / 1048576);
-}
-
-/* How far a plan may be from the best one that its objective asks for. */
-static void print_proof(const strata_engine *e)
-{
-    const struct plan *p = e->planner->plan;
-    if (p->proved)
-        tool_print(", plan proved optimal");
-    else if (e->network->build.objective == OBJECTIVE_REFORMATS)
-        tool_print(", plan not proved: see build.plan_nodes");
-    else if (e->network->build.objective == OBJECTIVE_TIME)
-        tool_print(", plan at most %.2f %% above the best: see build.plan_nodes",
-                   100 * plan_gap(p));
-}
-
-/* Layers that [build] formats cannot bind. */
-static void print_wishes(const strata_engine *e)
+void explain_print_wishes(const strata_engine *e)
 {
     struct names l = {.text = ""};
     for (size_t i = 0; i < e->network->n_layers && e->network->build.formats; i++)
@@ -280,26 +257,6 @@ static void print_wishes(const strata_engine *e)
             "build.formats does not hold for %s%s: a tensor there can have none of "
             "them\n",
             l.text, l.n > NAMES_SHOWN ? " and others" : "");
-}
-
-void explain_print_summary(const strata_engine *e)
-{
-    const struct planner *planner = e->planner;
-    const struct execution *x = e->execution;
-    tool_print("\n%zu nodes, %zu reformats, %zu re-labels, %zu layers that run nothing; "
-               "predicted %.1f us, of which %.1f us reformat (%s costs",
-               x->n_nodes, planner->plan->n_reformats, explain_relabels(x),
-               explain_erased(planner), explain_microseconds(planner->plan->cost),
-               explain_microseconds(planner->plan->conversion_cost),
-               explain_cost_sources[planner->costs.kind]);
-    print_proof(e);
-    tool_print(
-        ")\nweights %.2f MiB; memory per context %.2f MiB, at least %.2f MiB alive at "
-        "once\n",
-        (double)e->weight_bytes / 1048576, (double)x->arena_bytes / 1048576,
-        (double)x->arena_bound / 1048576);
-    print_trade(e);
-    print_wishes(e);
 }
 
 /* ---- details

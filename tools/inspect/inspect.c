@@ -88,6 +88,14 @@ static void hash_text(char out[65], const uint8_t hash[32])
         snprintf(out + 2 * i, 3, "%02x", hash[i]);
 }
 
+/* In place, where the plan was timed. */
+static double predicted_us(const json_t *totals)
+{
+    const json_t *in_place = json_object_get(totals, "in_place_us");
+    return json_is_number(in_place) ? json_number_value(in_place)
+                                    : explain_microseconds(number_of(totals, "cost"));
+}
+
 static void print_head(const struct inspection *i, const char *path)
 {
     const struct engine_file_info *info = &i->file.info;
@@ -110,8 +118,7 @@ static void print_head(const struct inspection *i, const char *path)
         "predicted %.1f us (%s costs%s); "
         "weights %.2f MiB, memory per context %.2f MiB\n",
         number_of(totals, "nodes"), number_of(totals, "reformats"),
-        number_of(totals, "relabels"), number_of(totals, "erased"),
-        explain_microseconds(number_of(totals, "cost")),
+        number_of(totals, "relabels"), number_of(totals, "erased"), predicted_us(totals),
         text_of(json_object_get(i->report, "costs"), "source"),
         json_is_true(json_object_get(totals, "proved")) ? ", plan proved optimal" : "",
         (double)number_of(totals, "weight_bytes") / 1048576,

@@ -187,8 +187,7 @@ static void put_environment(const struct profile *p, FILE *out)
     put_pair("precision", precisions[e->network->build.precision], out);
     put_pair("math", math_name(e->execution->math), out);
     snprintf(text, sizeof text, "from %s; predicted %.1f µs; %s",
-             sources[e->planner->costs.kind],
-             explain_microseconds(e->planner->plan->cost),
+             sources[e->planner->costs.kind], tool_predicted_us(e),
              e->planner->plan->proved ? "proved optimal" : "not proved optimal");
     put_pair("plan", text, out);
     fputs("</table></section>\n", out);

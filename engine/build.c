@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * An engine of a network, planned, tried and timed. Apart from engine.c, which contexts
+ * need, as what times runs needs contexts.
+ */
+#include "engine/engine.h"
+
+#include "core/arguments.h"
+
+int strata_engine_build(strata_engine **out, strata_handle *handle,
+                        const strata_network *network, strata_error *err)
+{
+    if (out)
+        *out = NULL;
+    int status = ARGUMENTS(err, {"out", out}, {"handle", handle}, {"network", network});
+    if (status == STRATA_OK)
+        status = engine_build_plan(out, handle, network, NULL, err);
+    if (status == STRATA_OK)
+        status = engine_try_plans(out, network, err);
+    if (status == STRATA_OK && (status = engine_cost_in_place(*out, err)) != STRATA_OK) {
+        strata_engine_destroy(*out);
+        *out = NULL;
+    }
+    return status;
+}
