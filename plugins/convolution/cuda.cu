@@ -31,6 +31,10 @@ static const strata_row hopper_rows[] = {
 };
 static const strata_row plain_rows[] = {{{STRATA_F32_NHWC}, {STRATA_SAME}}};
 
+int reach_accept(const strata_node *n);
+CONVOLUTION_TACTIC(reach)
+static const strata_row reach_rows[] = {{{STRATA_F16_NHWC8}, {STRATA_SAME}}};
+
 static const strata_row turned_rows[] = {
     {{STRATA_F16_NHWC8 | STRATA_F16_NHWC | STRATA_BF16_NHWC8 | STRATA_BF16_NHWC},
      {STRATA_SAME}},
@@ -227,6 +231,7 @@ static const strata_impl impls[] = {
     TURNED_EACH(TURNED_IMPL)
     COPIED_IMPL(80, "patch_64", patch_64, hopper_rows),
     COPIED_IMPL(81, "patch_32", patch_32, hopper_rows),
+    COPIED_IMPL(82, "reach", reach, reach_rows),
 };
 
 static const strata_extends convolution = {

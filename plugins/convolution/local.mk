@@ -24,6 +24,7 @@ CONVOLUTION_KERNELS = \
 	plugins/convolution/cuda/mma.cu \
 	plugins/convolution/cuda/patch.cu \
 	plugins/convolution/cuda/plain.cu \
+	plugins/convolution/cuda/reach.cu \
 	plugins/convolution/cuda/simt.cu \
 	plugins/convolution/cuda/stem/plain.cu \
 	plugins/convolution/cuda/stem/stem.cu \
@@ -40,6 +41,8 @@ EXTRA_DIST += \
 	plugins/convolution/cuda/hopper_pack.cuh \
 	plugins/convolution/cuda/patch.cuh \
 	plugins/convolution/cuda/plain.cuh \
+	plugins/convolution/cuda/reach.cuh \
+	plugins/convolution/cuda/reach_plan.cuh \
 	plugins/convolution/cuda/slide.cuh \
 	plugins/convolution/cuda/stem/check.cuh \
 	plugins/convolution/cuda/stem/float.cuh \
@@ -57,7 +60,7 @@ plugins_convolution_cuda_la_LIBADD = $(CONVOLUTION_KERNELS:.cu=.lo) $(CUDA_LIBS)
 endif
 # Instructions that only this chip has, whatever else is compiled for.
 plugins/convolution/cuda/hopper.lo plugins/convolution/cuda/patch.lo \
-	plugins/convolution/cuda/plain.lo \
+	plugins/convolution/cuda/plain.lo plugins/convolution/cuda/reach.lo \
 	plugins/convolution/cuda/stem/tf32.lo \
 	plugins/convolution/cuda/stem/wgmma.lo plugins/convolution/cuda/turned.lo \
 	plugins/convolution/cuda/wgmma.lo: \

@@ -166,6 +166,11 @@ static const struct layer_case large[] = {
     {"Convolution", "filters = 250; kernel = 3; pad = 1", .in = {S4(32, 16, 14, 14)}},
     {"Convolution", "filters = 184; kernel = 1x2", .in = {S4(11, 24, 67, 71)}},
     {"Convolution", "filters = 120; kernel = 2x1", .in = {S4(11, 32, 67, 71)}},
+    /* Blocks that keep what windows reach: parts of an image, several images, channels
+     * of two and of four blocks. */
+    {"Convolution", "filters = 70; kernel = 3; pad = 1", .in = {S4(5, 500, 7, 6)}},
+    {"Convolution", "filters = 198; kernel = 3; pad = 1", .in = {S4(9, 250, 14, 13)}},
+    {"Convolution", "filters = 72; kernel = 3; pad = 1", .in = {S4(7, 121, 27, 28)}},
 };
 
 LAYER_CASES(Convolution, ORDINARY(cases), LARGE(large))
