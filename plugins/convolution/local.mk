@@ -42,6 +42,8 @@ EXTRA_DIST += \
 	plugins/convolution/cuda/patch.cuh \
 	plugins/convolution/cuda/plain.cuh \
 	plugins/convolution/cuda/reach.cuh \
+	plugins/convolution/cuda/reach_block.cuh \
+	plugins/convolution/cuda/reach_load.cuh \
 	plugins/convolution/cuda/reach_plan.cuh \
 	plugins/convolution/cuda/slide.cuh \
 	plugins/convolution/cuda/stem/check.cuh \
