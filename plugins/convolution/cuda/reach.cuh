@@ -140,8 +140,7 @@ struct reach_worker {
         }
     }
 
-    /* Both warpgroups meet at the same instructions: synccheck calls a barrier that
-     * some threads reach elsewhere divergent. */
+    /* Both warpgroups meet at the same instructions, not at one of each branch. */
     __device__ inline void join_groups(halves &half, const sums &sum) const
     {
         named_sync(REACH_ALL, REACH_GROUPS * 128); /* weights are no longer read */
