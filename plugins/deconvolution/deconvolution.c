@@ -10,7 +10,7 @@
 #include "plugins/common/quantized/factors.h"
 #include "plugins/common/image.h"
 #include "plugins/common/walk.h"
-#include "plugins/deconvolution/phases.h"
+#include "plugins/deconvolution/beside.h"
 
 static const strata_attr attrs[] = {
     {.name = "filters",
@@ -143,11 +143,17 @@ static int deconvolution_setup(const strata_node *n, void *state)
 
 /* ---- impls --------------------------------------------------------------------- */
 
+/* Whether an image's phases are written before they are woven. */
+static int phases_are_kept(const struct deconvolution *dc)
+{
+    return deconvolution_phases(&dc->w) > 1 && !windows_are_beside(dc);
+}
+
 /* The phases of an image, then what the direct method needs. */
 static int scratch_reserve(size_t *bytes, const struct deconvolution *dc)
 {
     strata_tensor woven = woven_image(&dc->w, dc->groups * dc->out_c);
-    return (deconvolution_phases(&dc->w) == 1 || image_reserve(bytes, &woven)) &&
+    return (!phases_are_kept(dc) || image_reserve(bytes, &woven)) &&
            direct_reserve(bytes, dc);
 }
 
@@ -192,11 +198,21 @@ static float *take_scratch(const strata_run *r, char *workspace,
     const struct deconvolution *dc = r->state;
     strata_tensor woven = woven_image(&dc->w, dc->groups * dc->out_c);
     float *scratch = NULL;
-    if (deconvolution_phases(&dc->w) > 1)
+    if (phases_are_kept(dc))
         scratch = image_take(&workspace, &woven);
     job->scratch = workspace;
     job->scratch_size = r->workspace_size - (size_t)(workspace - (char *)r->workspace);
     return scratch;
+}
+
+static void deconvolution_image(const struct deconvolution *dc,
+                                const struct convolution_job *tail, const float *in,
+                                int64_t image, float *scratch)
+{
+    if (deconvolution_phases(&dc->w) > 1 && windows_are_beside(dc))
+        beside_image(dc, tail, in, image);
+    else
+        phases_image(dc, tail, in, image, scratch);
 }
 
 static int c_run(const strata_run *r)
@@ -316,7 +332,7 @@ static const strata_row any_rows[] = {{{WALK_FLOATS}, {STRATA_SAME}}};
 static const strata_impl impls[] = {
     {.id = 1, .device = STRATA_HOST, .flags = STRATA_WEIGHT_PACKED,
      .epilogues = EPILOGUES, .name = "c", .rows = STRATA_ARRAY(c_rows),
-     .activations = ELEMENT_ALL_ACTIVATIONS, .efficiency = 0.8, .bandwidth = 0.15,
+     .activations = ELEMENT_ALL_ACTIVATIONS, .efficiency = 0.8, .bandwidth = 0.3,
      .state_size = sizeof(struct deconvolution), .workspace = c_workspace,
      .setup = deconvolution_setup, .run = c_run},
     {.id = 2, .device = STRATA_HOST,

@@ -1,5 +1,6 @@
 plugin_LTLIBRARIES += plugins/deconvolution.la
 plugins_deconvolution_la_SOURCES = plugins/deconvolution/deconvolution.c \
+	plugins/deconvolution/beside.h \
 	plugins/deconvolution/phases.h
 plugins_deconvolution_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_deconvolution_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)

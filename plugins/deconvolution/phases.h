@@ -244,33 +244,11 @@ static const float *phase_compute(const struct deconvolution *dc, int64_t i,
     return packed + phase_weights(&cv);
 }
 
-/* Whether windows lie side by side: then all phases multiply the same columns, and their
- * panels of filters follow each other. */
-static int phases_are_one(const struct deconvolution *dc)
-{
-    int one = dc->groups == 1 && dc->tile && dc->out_c % dc->tile->rows == 0;
-    for (int d = 0; d < WINDOW_DIMS; d++)
-        one = one && dc->w.kernel[d] == dc->w.stride[d] && dc->w.begin[d] == 0 &&
-              (dc->w.kernel[d] == 1 || dc->w.dilation[d] == 1) &&
-              dc->w.out[d] == dc->w.in[d] * dc->w.stride[d];
-    return one;
-}
-
-/* All phases, as one convolution of the filters of all. */
-static void phases_compute(const struct deconvolution *dc, struct convolution_job job)
-{
-    struct deconvolution_phase phase = deconvolution_phase_at(&dc->w, 0);
-    struct convolution cv = phase_convolution(dc, &phase, dc->packed);
-    cv.out_c *= deconvolution_phases(&dc->w);
-    job.cv = &cv;
-    convolution_compute(&job);
-}
-
 /* One image; tail: the layer's output, bias and epilogue, with memory of the direct
  * method. scratch: for the phases, where there are several. */
-static void deconvolution_image(const struct deconvolution *dc,
-                                const struct convolution_job *tail, const float *in,
-                                int64_t image, float *scratch)
+static void phases_image(const struct deconvolution *dc,
+                         const struct convolution_job *tail, const float *in,
+                         int64_t image, float *scratch)
 {
     static const strata_epilogue none;
     const float *packed = dc->packed;
@@ -287,14 +265,10 @@ static void deconvolution_image(const struct deconvolution *dc,
     }
     job.bias = job.residual = NULL;
     job.epilogue = &none;
-    job.out = scratch;
-    if (phases_are_one(dc))
-        phases_compute(dc, job);
-    else
-        for (int64_t i = 0; i < phases; i++) {
-            job.out = scratch + i * channels * phase_room(&dc->w);
-            packed = phase_compute(dc, i, packed, job);
-        }
+    for (int64_t i = 0; i < phases; i++) {
+        job.out = scratch + i * channels * phase_room(&dc->w);
+        packed = phase_compute(dc, i, packed, job);
+    }
 #pragma omp parallel for if (size > IMAGE_PARALLEL)
     for (int64_t c = 0; c < channels; c++)
         weave_channel(tail, scratch, image, c);

@@ -1,5 +1,6 @@
 plugin_LTLIBRARIES += plugins/pooling.la
-plugins_pooling_la_SOURCES = plugins/pooling/pooling.c plugins/pooling/rows.h \
+plugins_pooling_la_SOURCES = plugins/pooling/pooling.c plugins/pooling/pairs.h \
+	plugins/pooling/rows.h \
 	plugins/pooling/strip.h
 plugins_pooling_la_CFLAGS = $(CFLAGS_FOR_PLUGINS) -fno-math-errno -fno-trapping-math
 plugins_pooling_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)

@@ -15,7 +15,7 @@
 #include "plugins/common/reduce.h"
 #include "plugins/common/walk.h"
 #include "plugins/common/window.h"
-#include "plugins/pooling/strip.h"
+#include "plugins/pooling/pairs.h"
 
 static const strata_attr attrs[] = {
     {.name = "kind",
@@ -249,6 +249,19 @@ static void pooling_strips(const struct pooling *pool, float *out, const float *
     }
 }
 
+/* The planes of a thread one after the other. */
+static void pooling_pairs(const struct pooling *pool, float *out, const float *in,
+                          int64_t planes)
+{
+    const int64_t in_plane = window_in_count(&pool->w);
+    const int64_t out_plane = window_out_count(&pool->w);
+    const int64_t rows = pool->w.out[0] * pool->w.out[1];
+    pooling_run_pairs *run = ROW_BEST(pooling_pairs);
+#pragma omp parallel for schedule(static) if (planes * in_plane > IMAGE_PARALLEL)
+    for (int64_t c = 0; c < planes; c++)
+        run(pool, out + c * out_plane, in + c * in_plane, rows);
+}
+
 /* Where they ask for indices, or windows are very wide: by the kernel's elements. */
 static void pooling_by_elements(const struct pooling *pool, float *out, int64_t *index,
                                 const float *in, int64_t first, int64_t planes)
@@ -271,6 +284,9 @@ static void pooling_planes(const struct pooling *pool, float *out, int64_t *inde
     const int64_t most = pooling_strip_most(&pool->w);
     if (index || (most == 0 && !pooling_is_whole(&pool->w)))
         pooling_by_elements(pool, out, index, in, first, planes);
+    else if (pooling_is_pairs(&pool->w) &&
+             (pool->kind != STRATA_POOL_LP || pool->p == 2))
+        pooling_pairs(pool, out, in, planes);
     else if (!pooling_is_whole(&pool->w))
         pooling_strips(pool, out, in, planes, most);
     else

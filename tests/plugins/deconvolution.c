@@ -19,6 +19,13 @@ static const struct layer_case cases[] = {
     {"Deconvolution", "filters = 24; kernel = 2x3; stride = 2x3",
      .in = {S4(1, 130, 10, 12)}},
     {"Deconvolution", "filters = 8; kernel = 2; stride = 2", .in = {S5(1, 9, 4, 5, 6)}},
+    /* Windows side by side: in groups, over several rows, more apart than are woven. */
+    {"Deconvolution", "filters = 15; kernel = 2; stride = 2; groups = 3",
+     .in = {S4(2, 9, 7, 9)}},
+    {"Deconvolution", "filters = 13; kernel = 2; stride = 2", .in = {S4(1, 10, 13, 61)}},
+    {"Deconvolution", "filters = 33; kernel = 3x2; stride = 3x2",
+     .in = {S4(1, 150, 33, 37)}},
+    {"Deconvolution", "filters = 5; kernel = 9; stride = 9", .in = {S4(1, 6, 3, 4)}},
     /* Each way to write each attribute. */
     {"Deconvolution", "filters = 8; kernel = 3x3; stride = 2", .in = {S4(1, 3, 9, 11)},
      .absent = 2},

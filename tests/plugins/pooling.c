@@ -42,6 +42,13 @@ static const struct layer_case cases[] = {
     {"Pooling", "kernel = 2x3x2; stride = 1x2x2; pad = 1, 1, 0, 0, 1, 1; kind = average",
      .in = {S5(2, 3, 4, 5, 6)}},
     {"Pooling", "kernel = 3; stride = 2; ceil_mode = true", .in = {S4(1, 64, 56, 57)}},
+    /* Windows of 2x2 in whole vectors of outputs, with and without a row left over. */
+    {"Pooling", "kernel = 2; stride = 2", .in = {S4(2, 3, 9, 57)}},
+    {"Pooling", "kernel = 2; stride = 2", .in = {S4(1, 2, 6, 32)}},
+    {"Pooling", "kernel = 2; stride = 2; kind = average", .in = {S4(2, 3, 7, 67)}},
+    {"Pooling", "kernel = 2; stride = 2; kind = lp", .in = {S4(1, 3, 8, 34)}},
+    {"Pooling", "kernel = 1x2x2; stride = 1x2x2", .in = {S5(1, 2, 3, 5, 41)}},
+    {"Pooling", "kernel = 1x2x2; stride = 2", .in = {S5(1, 2, 5, 5, 41)}},
     /* Rows of several strips, windows of few and of too many elements for one. */
     {"Pooling", "kernel = 3; stride = 2; pad = 1; kind = average",
      .in = {S4(1, 3, 9, 700)}},
