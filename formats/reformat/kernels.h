@@ -11,12 +11,14 @@
 
 /* Elements the kernels may write past a tile in scratch memory. */
 #define TILE_SLACK 16
+#define PACK_WHOLE 8 /* lanes from which they write none */
 
 /* ---- kernels of an instruction set ------------------------------------------------ */
 
 /*
  * pack:   dst[i*lanes + l] = l < valid ? src[l*pitch + i] : 0, for i < n, l < lanes.
- *         dst is scratch: up to TILE_SLACK elements past its end may be written.
+ *         With fewer than PACK_WHOLE lanes up to TILE_SLACK elements past the end of dst
+ *         may be written.
  * unpack: dst[l*dst_pitch + i] = src[i*pitch + l], for i < n, l < lanes. Nothing past the
  *         last element is read or written.
  * Pitches in elements. dst and src are apart. With ahead > 0 the source of `ahead` pixels

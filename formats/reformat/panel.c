@@ -5,7 +5,8 @@
  *   source --unpack--> planar rows --convert--> planar rows --pack--> vectors --> dst
  *
  * A step is left out where it has nothing to do: planar sources are read where they are,
- * planar destinations take the rows; vectors that become vectors are woven instead. Pairs
+ * planar destinations take the rows, and one transposition alone goes from memory to
+ * memory; vectors that become vectors are woven instead. Pairs
  * of channels that stay together move as one wider element: to such, NC/2HW2 is planar.
  */
 #include "formats/reformat/tile.h"
@@ -76,6 +77,39 @@ static struct rows read_rows(const struct reformat_job *job, const struct panel 
     return (struct rows){s->converted, t->pixels};
 }
 
+/* Whether tiles need no scratch: one transposition is all there is to do, and what it
+ * writes stays in the caches. */
+static bool is_straight(const struct reformat_job *job, const struct panel *p)
+{
+    return same_dtype(job) && p->src.planar != p->dst.planar && job->bytes < STREAM_BYTES;
+}
+
+/* Vectors to planes where they lie. */
+static void unpack_straight(const struct reformat_job *job, const struct panel *p,
+                            const struct tile *t)
+{
+    const int64_t size = (int64_t)job->dst_size, step = p->pixel.src;
+    unpack_fn *unpack = job->kernels->unpack[log2_size(job->dst_size)];
+    for (int64_t c = 0, n; c < t->valid; c += n) {
+        const int64_t at = t->channel + c;
+        n = lanes_together(&p->src, at, t->valid - c);
+        unpack(t->dst + (lane_offset(&p->dst, at) + t->pixel) * size,
+               (size_t)p->dst.block,
+               t->src + (t->pixel * step + lane_offset(&p->src, at)) * size, (size_t)step,
+               (size_t)n, (size_t)t->pixels, (size_t)t->pixels);
+    }
+}
+
+/* Where one vector's channels go: into memory as they are packed, or to scratch. */
+static char *pack_place(const struct reformat_job *job, const struct panel *p,
+                        const struct tile *t, int64_t c, int64_t n, char *scratch)
+{
+    const int64_t size = (int64_t)job->dst_size, step = p->pixel.dst;
+    if (n < PACK_WHOLE || step != n || !is_straight(job, p))
+        return scratch;
+    return t->dst + (t->pixel * step + lane_offset(&p->dst, t->channel + c)) * size;
+}
+
 /* One vector's channels [c, c + n) of the tile, `valid` of them not pads. */
 static void write_lanes(const struct reformat_job *job, const struct panel *p,
                         const struct tile *t, struct rows rows, int64_t c, int64_t n,
@@ -85,15 +119,21 @@ static void write_lanes(const struct reformat_job *job, const struct panel *p,
     const bool in_memory = p->src.planar && same_dtype(job);
     const char *src = valid > 0 ? rows.data + c * rows.pitch * size : rows.data;
     pack_fn *pack = job->kernels->pack[log2_size(job->dst_size)];
-    pack(scratch, (size_t)n, src, (size_t)rows.pitch, (size_t)valid, (size_t)t->pixels,
+    char *to = pack_place(job, p, t, c, n, scratch);
+    pack(to, (size_t)n, src, (size_t)rows.pitch, (size_t)valid, (size_t)t->pixels,
          in_memory ? (size_t)t->pixels : 0);
-    tile_put(job, p, t, c, n, scratch);
+    if (to == scratch)
+        tile_put(job, p, t, c, n, scratch);
 }
 
 static void transpose_tile(const struct reformat_job *job, const struct panel *p,
                            const struct tile *t)
 {
     struct scratch s;
+    if (p->dst.planar && is_straight(job, p)) {
+        unpack_straight(job, p, t);
+        return;
+    }
     const int64_t size = (int64_t)job->dst_size;
     const struct rows rows = read_rows(job, p, t, &s);
     if (p->dst.planar) {

@@ -2,13 +2,17 @@
  *
  * Concatenation: inputs one after another along an axis, all in one format. Along the
  * channels of a blocked format, inputs that begin at a block's first lane are copied in
- * whole runs; the others lane by lane.
+ * whole runs; the others lane by lane. Short dense rows are written one after the other,
+ * each from all inputs.
  */
 #include <strata/layers.h>
 
 #include "plugins/concatenation/concatenation.h"
 #include "plugins/common/dense.h"
 #include "plugins/common/walk.h"
+
+#define CONCATENATION_RUN 256   /* bytes that are worth a call */
+#define CONCATENATION_ROW 65536 /* of the output, at most: threads share rows */
 
 static int concatenation_shape(const strata_node *n)
 {
@@ -41,11 +45,62 @@ static int concatenation_shape(const strata_node *n)
     return STRATA_OK;
 }
 
+/* Elements of t from dim `axis` on, which lie together, as do those before it; -1: they
+ * lie otherwise. */
+static int64_t concatenation_run_of(const strata_tensor *t, int32_t axis)
+{
+    int64_t step = 1, run = 1;
+    for (int32_t d = t->rank - 1; d >= 0; d--) {
+        if (t->vector > 1 || (t->dims[d] > 1 && t->strides[d] != step))
+            return -1;
+        step *= t->dims[d];
+        run = d == axis ? step : run;
+    }
+    return run;
+}
+
+/* Whether all tensors are rows of runs that are worth a call each, and short enough for
+ * threads to have rows of their own. */
+static int concatenation_is_rows(const strata_run *r, int32_t axis, size_t size)
+{
+    const int64_t pitch = concatenation_run_of(&r->out[0], axis);
+    int rows = pitch > 0 && pitch * (int64_t)size <= CONCATENATION_ROW;
+    for (int32_t k = 0; k < r->n_in; k++) {
+        const int64_t run = concatenation_run_of(&r->in[k], axis);
+        rows = rows && run * (int64_t)size >= CONCATENATION_RUN;
+    }
+    return rows;
+}
+
+/* The output is written once from its begin to its end. */
+static void concatenation_rows(const strata_run *r, int32_t axis, size_t size)
+{
+    const strata_tensor *y = &r->out[0];
+    const int64_t pitch = concatenation_run_of(y, axis);
+    const int64_t rows = dense_count(y) / pitch;
+    const int parallel = rows * pitch >= WALK_PARALLEL;
+#pragma omp parallel for schedule(static) if (parallel)
+    for (int64_t i = 0; i < rows; i++) {
+        char *to = (char *)y->data + (size_t)(i * pitch) * size;
+        for (int32_t k = 0; k < r->n_in; k++) {
+            const size_t bytes = (size_t)concatenation_run_of(&r->in[k], axis) * size;
+            memcpy(to, (const char *)r->in[k].data + (size_t)i * bytes, bytes);
+            to += bytes;
+        }
+    }
+    (void)parallel; /* unused without OpenMP */
+}
+
 static int concatenation_run(const strata_run *r)
 {
     const strata_tensor *y = &r->out[0];
     int32_t axis = concatenation_axis(r->params, y->rank);
     int64_t begin = 0;
+    const size_t size = dtype_size(y->dtype);
+    if (concatenation_is_rows(r, axis, size)) {
+        concatenation_rows(r, axis, size);
+        return STRATA_OK;
+    }
     for (int32_t k = 0; k < r->n_in; k++) {
         const strata_tensor *x = &r->in[k];
         struct walk w;

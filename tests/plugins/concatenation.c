@@ -24,6 +24,10 @@ static const struct layer_case cases[] = {
      .refused = true},
     {"Concatenation", "axis = 4", .n_in = 2, .in = {S4(1, 3, 5, 7), S4(1, 3, 5, 7)},
      .refused = true},
+    /* Rows that are written whole, on one thread and on several. */
+    {"Concatenation", "axis = -1", .n_in = 3, .in = {S2(5, 65), S2(5, 64), S2(5, 131)}},
+    {"Concatenation", "", .n_in = 2, .in = {S3(70, 9, 37), S3(70, 8, 37)}},
+    {"Concatenation", "axis = 2", .n_in = 2, .in = {S4(2, 3, 7, 65), S4(2, 3, 1, 65)}},
     /* In integer formats. */
     {"Concatenation", "", .sweep = 4, .n_in = 2, INTEGERS},
     {"Concatenation", "axis = 3", .n_in = 2, .in = {S4(3, 9, 5, 7), S4(3, 9, 5, 1)},
