@@ -205,11 +205,10 @@ static void read_objective(struct config *c, struct config_section *s,
 static int read_build(struct loader *l, struct config_section *s)
 {
     static const char *const keys[] = {
-        "precision",     "formats",      "fusion",       "no_reformat",
-        "objective",     "memory_slack", "memory_plans", "plan_nodes",
-        "deterministic", "workspace",    "math",         "costs",
-        "costs_miss",    "costs_budget", "nan",          "merge",
-        "trials"};
+        "precision",    "formats",      "fusion",     "no_reformat",   "objective",
+        "memory_slack", "memory_plans", "plan_nodes", "deterministic", "workspace",
+        "math",         "costs",        "costs_miss", "costs_budget",  "nan",
+        "merge",        "trials"};
     struct build_options *b = &l->net->build;
     const struct config_pair *precision = config_get(s, "precision");
     const struct config_pair *formats = config_get(s, "formats");

@@ -146,9 +146,8 @@ static int add_slots(struct costing *c, strata_error *err)
 /* A price given from outside, or else what the table has; or NULL. */
 static const struct cost *known_cost(const struct costing *c, const char *key)
 {
-    const struct cost *given = c->source && c->source->prices
-                                   ? cost_table_find(c->source->prices, key)
-                                   : NULL;
+    const struct cost *given =
+        c->source && c->source->prices ? cost_table_find(c->source->prices, key) : NULL;
     return given ? given : cost_table_find(c->table, key);
 }
 

@@ -284,8 +284,7 @@ static void pooling_planes(const struct pooling *pool, float *out, int64_t *inde
     const int64_t most = pooling_strip_most(&pool->w);
     if (index || (most == 0 && !pooling_is_whole(&pool->w)))
         pooling_by_elements(pool, out, index, in, first, planes);
-    else if (pooling_is_pairs(&pool->w) &&
-             (pool->kind != STRATA_POOL_LP || pool->p == 2))
+    else if (pooling_is_pairs(&pool->w) && (pool->kind != STRATA_POOL_LP || pool->p == 2))
         pooling_pairs(pool, out, in, planes);
     else if (!pooling_is_whole(&pool->w))
         pooling_strips(pool, out, in, planes, most);
