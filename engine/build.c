@@ -13,11 +13,14 @@ int strata_engine_build(strata_engine **out, strata_handle *handle,
     if (out)
         *out = NULL;
     int status = ARGUMENTS(err, {"out", out}, {"handle", handle}, {"network", network});
-    if (status == STRATA_OK)
-        status = engine_build_plan(out, handle, network, NULL, err);
+    if (status != STRATA_OK)
+        return status;
+    status = engine_build_plan(out, handle, network, NULL, err);
     if (status == STRATA_OK)
         status = engine_try_plans(out, network, err);
-    if (status == STRATA_OK && (status = engine_cost_in_place(*out, err)) != STRATA_OK) {
+    if (status == STRATA_OK)
+        status = engine_cost_in_place(*out, err);
+    if (status != STRATA_OK) {
         strata_engine_destroy(*out);
         *out = NULL;
     }

@@ -154,14 +154,21 @@ static int try_without(struct trials *t, const struct cost_use *use, strata_erro
 static int try_each(struct trials *t, strata_error *err)
 {
     struct cost_use *uses = NULL;
+    struct progress progress;
     size_t n = 0;
     int status = cost_uses(&uses, &n, t->best.engine->planner, err);
-    for (size_t i = 0; i < n && status == STRATA_OK; i++) {
-        if (progress_interrupted() || progress_now() > t->deadline)
-            break;
+    progress_begin(&progress);
+    for (size_t i = 0; i < n && status == STRATA_OK && progress_now() < t->deadline;
+         i++) {
+        progress_show(&progress, &(struct progress_state){.layer = "trying other plans",
+                                                          .index = i,
+                                                          .count = n});
         if (!cost_table_find(&t->tried, uses[i].key))
             status = try_without(t, &uses[i], err);
+        if (status == STRATA_OK && progress_interrupted())
+            status = error_set(err, STRATA_EBUSY, "interrupted while plans were tried");
     }
+    progress_end(&progress);
     cost_free_uses(uses, n);
     return status;
 }
@@ -186,7 +193,7 @@ static int run_trials(struct trials *t, strata_error *err)
 /* Trials are of runs that are one graph, by plans that were made from measured costs. */
 static bool is_wanted(const strata_engine *e, const struct build_options *b)
 {
-    return b->trials > 0 && b->trials != TRIALS_UNSAID && !e->planner->record &&
+    return build_tries_plans(b) && !e->planner->record &&
            e->planner->costs.kind == COSTS_MEASURE && b->objective == OBJECTIVE_TIME &&
            e->handle->device->ops->capture_begin && e->execution->n_steps > 0;
 }
@@ -200,7 +207,8 @@ static int open_trials(struct trials *t, strata_engine *e, strata_error *err)
     return status == STRATA_OK ? open_contender(&t->best, e, err) : status;
 }
 
-/* Leaves *engine the best, whole: with the sizes that trials leave out. */
+/* Leaves *engine the best, whole: with the sizes that trials leave out; NULL: there is
+ * none that could be. */
 static int close_trials(struct trials *t, strata_engine **engine, int status,
                         strata_error *err)
 {

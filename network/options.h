@@ -57,6 +57,11 @@ struct build_options {
                       * thinks fit */
 };
 
+static inline bool build_tries_plans(const struct build_options *b)
+{
+    return b->trials > 0 && b->trials != TRIALS_UNSAID;
+}
+
 /* Defaults for whoever runs the network; options of the application win. */
 struct runtime_options {
     char *device;    /* "auto", "host", "cuda", "cuda:1" */

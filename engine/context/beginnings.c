@@ -89,18 +89,6 @@ static int read_pairs(struct timing *t, int n, double *ms, strata_error *err)
 
 /* ---- times ----------------------------------------------------------------- */
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t n)
-{
-    qsort(values, n, sizeof *values, ascending);
-    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 static int clamp(double x, int most)
 {
     return x < 1 ? 1 : x < most ? (int)x : most;
@@ -127,7 +115,7 @@ static int time_whole(struct timing *t, double least_ms, strata_error *err)
         }
     }
     if (status == STRATA_OK && n > 0)
-        t->whole_ms = median(ms, n);
+        t->whole_ms = context_median(ms, n);
     free(ms);
     return status;
 }
@@ -162,7 +150,8 @@ static void settle_times(struct timing *t)
 {
     for (size_t i = 0; i < t->n; i++)
         t->prefixes[i] = (struct cost_prefix){
-            t->begins[i].end, median(&t->samples[i * MOST_ROUNDS], (size_t)t->rounds)};
+            t->begins[i].end,
+            context_median(&t->samples[i * MOST_ROUNDS], (size_t)t->rounds)};
     const double alone = t->prefixes[t->n - 1].ns; /* still ms */
     double late = alone - t->whole_ms;
     late = late < 0 ? 0 : late < LATE_MS ? late : LATE_MS;

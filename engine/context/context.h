@@ -205,6 +205,8 @@ void context_drop_graphs(strata_context *c);
  */
 int context_prepare_times(strata_context *c, strata_error *err);
 int context_time_runs(strata_context *c, double least_ms, double *ms, strata_error *err);
+/* Sorts them. */
+double context_median(double *values, size_t n);
 /* profile.c: a run that is watched; `consumed` is the step before which the
  * inputs have been read. */
 int context_enqueue_profiled(strata_context *c, size_t consumed,

@@ -14,9 +14,8 @@
 static bool is_wanted(const strata_engine *e)
 {
     const struct build_options *b = &network_loaded(e->network)->build;
-    const bool tried = b->trials > 0 && b->trials != TRIALS_UNSAID;
     return e->planner->costs.kind == COSTS_MEASURE &&
-           (b->costs.kind == COSTS_MEASURE || tried) &&
+           (b->costs.kind == COSTS_MEASURE || build_tries_plans(b)) &&
            e->handle->device->ops->capture_begin && e->execution->n_steps > 0;
 }
 

@@ -86,6 +86,12 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+double context_median(double *values, size_t n)
+{
+    qsort(values, n, sizeof *values, ascending);
+    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
 static int time_samples(strata_context *c, strata_event *const events[2], double least_ms,
                         double *ms, strata_error *err)
 {
@@ -95,10 +101,8 @@ static int time_samples(strata_context *c, strata_event *const events[2], double
     const int runs = fit < 1 ? 1 : fit < MOST_RUNS ? (int)fit : MOST_RUNS;
     for (int i = 0; i < SAMPLES && status == STRATA_OK; i++)
         status = time_some(c, events, runs, &samples[i], err);
-    if (status == STRATA_OK) {
-        qsort(samples, SAMPLES, sizeof *samples, ascending);
-        *ms = samples[SAMPLES / 2] / runs;
-    }
+    if (status == STRATA_OK)
+        *ms = context_median(samples, SAMPLES) / runs;
     return status;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Costs in place on CUDA: each step of a measured plan has one, they add up to what a run
- * takes, an engine file keeps them, and nothing of the timing stays.
+ * Costs in place on CUDA: each step of a measured plan has one, they add up, an engine
+ * file keeps them, and nothing of the timing stays.
  */
 #include "tests/cuda/chain.h"
 #include "tests/cuda/device.h"
@@ -67,38 +67,10 @@ static void expect_all_in_place(const struct execution *x)
     cr_expect_eq(execution_predicts(x), sum);
 }
 
-/* us of a run, of the shortest of some batches of runs that follow each other. */
-static double time_runs(struct net *n)
-{
-    enum { BATCHES = 50, RUNS = 20 };
-    strata_error err = {0};
-    strata_stream *s = strata_get_stream(n->handle);
-    strata_event *from, *to;
-    double least = 0;
-    OK(strata_context_prepare(n->context, &err));
-    OK(strata_event_create(&from, n->handle, &err));
-    OK(strata_event_create(&to, n->handle, &err));
-    for (int batch = 0; batch < BATCHES; batch++) {
-        double ms = 0;
-        OK(strata_context_enqueue(n->context, NULL, &err));
-        OK(strata_event_record(from, s, &err));
-        for (int i = 0; i < RUNS; i++)
-            OK(strata_context_enqueue(n->context, NULL, &err));
-        OK(strata_event_record(to, s, &err));
-        OK(strata_context_wait(n->context, &err));
-        OK(strata_event_elapsed(&ms, from, to, &err));
-        least = batch == 0 || ms < least ? ms : least;
-    }
-    strata_event_destroy(from);
-    strata_event_destroy(to);
-    return 1e3 * least / RUNS;
-}
-
-/* Wide: the device may be shared with other tests. */
-Test(cuda_in_place, steps_add_up_to_a_run)
+/* How near they are to what a run takes is told by bench/net_time. */
+Test(cuda_in_place, each_step_has_one_and_nothing_of_the_timing_stays)
 {
     struct net n = {.handle = need_cuda()};
-    strata_error err = {0};
     strata_memory_stats before = {.struct_size = sizeof before};
     write_text(residual);
     open_measured(&n, COSTS_MEASURE);
@@ -106,14 +78,6 @@ Test(cuda_in_place, steps_add_up_to_a_run)
     strata_get_memory_stats(n.handle, &before, NULL);
     cr_expect_eq(before.current_bytes, strata_engine_weight_bytes(n.engine),
                  "%llu bytes stay", (unsigned long long)before.current_bytes);
-    OK(strata_context_create(&n.context, n.engine, n.handle, &err));
-    const double us = time_runs(&n);
-    const double said =
-        (double)execution_predicts(n.engine->execution) / (PLAN_UNIT_PER_NS * 1e3);
-    fprintf(stderr, "in place %.2f us, a run %.2f us, prices %.2f us\n", said, us,
-            (double)n.engine->execution->cost / (PLAN_UNIT_PER_NS * 1e3));
-    cr_expect(said > us / 2 && said < 3 * us, "%g us predicted, a run takes %g", said,
-              us);
     close_net(&n);
 }
 
