@@ -15,7 +15,6 @@ static const product_launch *const launches[HOPPER_TACTICS][PRODUCT_TYPES] = {
     PRODUCT_EVERY(1, 32, 1, 8, false, false, true, 2),    /* 64x32_half */
     PRODUCT_EVERY(1, 64, 1, 5, false, false, true, 2),    /* 64x64_split */
     PRODUCT_EVERY(1, 64, 2, 5, false, false, true, 1),    /* 128x64_split */
-    PRODUCT_EVERY(1, 128, 2, 4, false, false, true, 1),   /* 128x128_split */
     {PRODUCT_HALVES(2, 128, 2, 5, true, true, false, 1)}, /* 128x128_pair */
 };
 

@@ -12,7 +12,6 @@
     _(64x32_half)                                                                        \
     _(64x64_split)                                                                       \
     _(128x64_split)                                                                      \
-    _(128x128_split)                                                                     \
     _(128x128_pair)
 
 #include "plugins/common/product/tactics.h"
