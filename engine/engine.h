@@ -10,6 +10,7 @@
  *   engine     planner -> execution; then the parts, and all of it freed
  *   weights    network -> values of a node's weights, with scales folded in
  *   setup      weights to the device, and impls' setup, which packs them
+ *   kin        parts that engines of one planner hold together
  *   share      memory that another size's engine has from the largest one's
  *   batch      other listed sizes: engines inside it, which share its weights
  *   sizes      those that plans are for, and which is near
@@ -27,13 +28,17 @@
 #include "planner/execution.h"
 #include "planner/pack.h"
 
-struct cost_table;
 struct engine_stored;
+struct plan;
 struct planner;
 struct record;
 
-/* What a node of the execution runs with. */
+/* What a node of the execution runs with. Engines of one planner may hold it together,
+ * while plans are tried. */
 struct engine_part {
+    size_t holders;
+    struct execution *execution; /* where it was set up: a reference, as its state may have
+                                    addresses of the node's */
     strata_tensor *weights; /* as the node describes them; data on the device */
     void *state;            /* the impl's */
     bool set_up;
@@ -46,7 +51,7 @@ struct strata_engine {
     strata_network *network; /* a reference */
     strata_handle *handle;
     struct execution *execution;
-    struct engine_part *parts; /* of each of its nodes */
+    struct engine_part **parts; /* of each of its nodes */
     int wait;                  /* of its runs' threads: STRATA_WAIT_*, decided */
     uint64_t weight_bytes;     /* on the device, not lent */
     int64_t batch;             /* rows of a run, at most */
@@ -83,14 +88,15 @@ int engine_build_lent(strata_engine **out, const strata_engine *lender,
 int engine_build_version(strata_engine **out, const strata_engine *lender,
                          strata_handle *handle, struct planner *planner,
                          strata_error *err);
-/* Of a plan for the network's own sizes alone; the planner is taken over. */
-int engine_build_planned(strata_engine **out, strata_handle *handle,
-                         struct planner *planner, strata_error *err);
-/* By given prices, which count before all others. */
-int engine_build_priced(strata_engine **out, strata_handle *handle,
-                        const strata_network *network, const struct cost_table *prices,
-                        strata_error *err);
-/* trials.c: where the network's options ask for trials and the device has graphs, try
+/* Of another plan of kin's planner, for its sizes alone: without a planner of its own, and
+ * with those of kin's parts that are the same. */
+int engine_build_kin(strata_engine **out, const strata_engine *kin,
+                     const struct planner *planner, const struct plan *plan,
+                     strata_error *err);
+/* Such an engine whole: the planner, whose plan it now is of, goes to it, and the other
+ * listed sizes are added. */
+int engine_complete_kin(strata_engine *e, struct planner *planner, strata_error *err);
+/* trials/trials.c: where the network's options ask for trials and the device has graphs, try
  * other plans in whole runs, for the time that they give; *engine becomes another one, if
  * that is faster. On an error *engine may be NULL. */
 int engine_try_plans(strata_engine **engine, const strata_network *network,
@@ -122,9 +128,12 @@ int engine_check_size(const strata_engine *e, int symbol, int64_t size,
  */
 int engine_make_version(strata_engine **out, const strata_engine *e,
                         strata_handle *handle, const int64_t *sizes, strata_error *err);
-/* setup.c: parts of all nodes; what there is of them goes with free. */
-int engine_setup_parts(strata_engine *e, strata_error *err);
+/* setup.c: parts of all nodes, some of kin's if that is not NULL; what there is of them
+ * goes with free. */
+int engine_setup_parts(strata_engine *e, const strata_engine *kin, strata_error *err);
 void engine_free_parts(strata_engine *e);
+/* kin.c: those of kin's parts that are the engine's, too. */
+void engine_take_parts(strata_engine *e, const strata_engine *kin);
 /* weights.c */
 /* Values of a node's weight where the network has them, if the device reads that memory
  * and nothing is folded into them; else NULL. */

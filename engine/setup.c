@@ -16,6 +16,12 @@
 /* Bytes of dense weights that may be on the device beside the packed ones. */
 #define MOST_DENSE ((size_t)64 << 20)
 
+/* Whether a node's part was another engine's before. */
+static bool is_taken(const strata_engine *e, size_t node)
+{
+    return e->parts[node]->execution != e->execution;
+}
+
 /* Nodes whose weights or setup may be under way. */
 struct setup {
     strata_engine *engine;
@@ -53,7 +59,7 @@ static int load_weight(struct setup *s, size_t node, size_t w, strata_error *err
 {
     strata_engine *e = s->engine;
     const struct execution_node *n = &e->execution->nodes[node];
-    strata_tensor *t = &e->parts[node].weights[w];
+    strata_tensor *t = &e->parts[node]->weights[w];
     const size_t bytes = weight_bytes(t);
     if (t->rank == 0 || (t->data = engine_lent_weight(e, node, w)))
         return STRATA_OK;
@@ -74,7 +80,7 @@ static int load_weight(struct setup *s, size_t node, size_t w, strata_error *err
 static int load_weights(struct setup *s, size_t node, strata_error *err)
 {
     const struct execution_node *n = &s->engine->execution->nodes[node];
-    struct engine_part *part = &s->engine->parts[node];
+    struct engine_part *part = s->engine->parts[node];
     const size_t n_weights = n->layer->type->n_weights;
     int status = STRATA_OK;
     part->weights = zalloc(n_weights, sizeof *part->weights, "a node", err);
@@ -88,7 +94,7 @@ static int load_weights(struct setup *s, size_t node, strata_error *err)
 
 static void free_weight(strata_engine *e, size_t node, size_t w)
 {
-    strata_tensor *t = &e->parts[node].weights[w];
+    strata_tensor *t = &e->parts[node]->weights[w];
     const size_t bytes = weight_bytes(t);
     if (t->data && t->data != engine_lent_weight(e, node, w)) {
         if (t->data != engine_weight_in_place(e, &e->execution->nodes[node], w))
@@ -126,7 +132,7 @@ static int run_setup(strata_engine *e, size_t node, struct node_view *v,
 {
     const struct execution_node *n = &e->execution->nodes[node];
     const strata_impl *impl = &n->impl->impl;
-    struct engine_part *part = &e->parts[node];
+    struct engine_part *part = e->parts[node];
     int status = STRATA_OK;
     execution_tensors(e->execution, n, v->in, v->out);
     execution_residual(e->execution, n, &v->residual);
@@ -144,7 +150,7 @@ static int setup_node(struct setup_payload *p, strata_error *err)
 {
     strata_engine *e = p->engine;
     const struct execution_node *n = &e->execution->nodes[p->node];
-    struct engine_part *part = &e->parts[p->node];
+    struct engine_part *part = e->parts[p->node];
     struct node_view v = {.weight = part->weights, .packs = &part->packs};
     int status = STRATA_ENOMEM;
     part->packs.allocator = &e->handle->allocator;
@@ -172,7 +178,7 @@ static int setup_on_stream(void *payload, void *stream, strata_error *err)
 
 static void undo_setup(strata_engine *e, size_t node)
 {
-    struct engine_part *part = &e->parts[node];
+    struct engine_part *part = e->parts[node];
     const strata_impl *impl = &e->execution->nodes[node].impl->impl;
     if (part->set_up && impl->teardown)
         impl->teardown(part->state);
@@ -196,7 +202,7 @@ static int settle_loans(struct setup *s, size_t node, strata_error *err)
 {
     strata_engine *e = s->engine;
     int status = engine_check_loans(e, node, err);
-    if (status != STRATA_OK || !e->parts[node].packs_alone)
+    if (status != STRATA_OK || !e->parts[node]->packs_alone)
         return status;
     undo_setup(e, node);
     status = begin_setup(s, node, err);
@@ -208,9 +214,11 @@ static int settle(struct setup *s, strata_error *err)
     strata_engine *e = s->engine;
     int status = staging_wait(&s->staging, err);
     for (; s->first < s->end && status == STRATA_OK; s->first++) {
+        if (is_taken(e, s->first))
+            continue;
         status = e->late ? engine_adopt_packs(e, s->first, err)
                          : settle_loans(s, s->first, err);
-        e->weight_bytes += e->parts[s->first].packs.bytes;
+        e->weight_bytes += e->parts[s->first]->packs.bytes;
         if (status == STRATA_OK)
             drop_packed(e, s->first);
     }
@@ -218,17 +226,38 @@ static int settle(struct setup *s, strata_error *err)
     return status;
 }
 
-int engine_setup_parts(strata_engine *e, strata_error *err)
+/* Of all nodes, those of kin among them. */
+static int make_parts(strata_engine *e, const strata_engine *kin, strata_error *err)
+{
+    const size_t n_nodes = e->execution->n_nodes;
+    e->parts = zalloc(n_nodes, sizeof(*e->parts), "an engine", err);
+    if (!e->parts)
+        return STRATA_ENOMEM;
+    if (kin)
+        engine_take_parts(e, kin);
+    for (size_t i = 0; i < n_nodes; i++) {
+        if (e->parts[i])
+            continue;
+        if (!(e->parts[i] = zalloc(1, sizeof *e->parts[i], "an engine", err)))
+            return STRATA_ENOMEM;
+        e->parts[i]->holders = 1;
+        e->parts[i]->execution = execution_retain(e->execution);
+    }
+    return STRATA_OK;
+}
+
+int engine_setup_parts(strata_engine *e, const strata_engine *kin, strata_error *err)
 {
     struct setup s = {.engine = e};
     const size_t n_nodes = e->execution->n_nodes;
-    int status = STRATA_OK;
-    e->parts = zalloc(n_nodes, sizeof *e->parts, "an engine", err);
-    if (!e->parts)
-        return STRATA_ENOMEM;
+    int status = make_parts(e, kin, err);
+    if (status != STRATA_OK)
+        return status;
     engine_find_lenders(e);
     staging_open(&s.staging, e->handle, e->handle->stream);
     for (; s.end < n_nodes && status == STRATA_OK; s.end++) {
+        if (is_taken(e, s.end))
+            continue;
         if (s.dense > MOST_DENSE || e->lender) /* whose packs are compared one by one */
             status = settle(&s, err);
         if (status == STRATA_OK)
@@ -242,15 +271,23 @@ int engine_setup_parts(strata_engine *e, strata_error *err)
     return status;
 }
 
+static void free_part(strata_engine *e, size_t node)
+{
+    struct engine_part *part = e->parts[node];
+    const size_t n_weights = e->execution->nodes[node].layer->type->n_weights;
+    if (!part || --part->holders > 0)
+        return;
+    undo_setup(e, node);
+    for (size_t w = 0; part->weights && w < n_weights; w++)
+        free_weight(e, node, w);
+    free(part->weights);
+    execution_free(part->execution);
+    free(part);
+}
+
 void engine_free_parts(strata_engine *e)
 {
-    for (size_t i = 0; e->parts && i < e->execution->n_nodes; i++) {
-        undo_setup(e, i);
-        for (size_t w = 0;
-             e->parts[i].weights && w < e->execution->nodes[i].layer->type->n_weights;
-             w++)
-            free_weight(e, i, w);
-        free(e->parts[i].weights);
-    }
+    for (size_t i = 0; e->parts && i < e->execution->n_nodes; i++)
+        free_part(e, i);
     free(e->parts);
 }

@@ -76,6 +76,8 @@ static int make_node(struct execution_node *n, const struct planner *planner,
     *n = (struct execution_node){.layer = from->layer,
                                  .impl = c->impl,
                                  .row = c->row,
+                                 .candidate =
+                                     (size_t)(c - planner->model->candidates),
                                  .n_in = from->n_in,
                                  .n_ports = from->n_ports,
                                  .ports = from->rewritten ? NULL : from->layer->ports,

@@ -20,6 +20,7 @@ CRITERION_TESTS += \
 	tests/engine/sizes/shapes \
 	tests/engine/sizes/versions \
 	tests/engine/devices/staging \
+	tests/engine/devices/trials \
 	tests/engine/state \
 	tests/engine/teams \
 	tests/engine/threads
