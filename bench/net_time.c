@@ -8,11 +8,11 @@
  *              [-n RUNS] [-w WARMUP_RUNS] [-i RAW_INPUT] [-o RAW_OUTPUT] NETWORK.ini
  *
  * -b gives the network's variable `batch`, -p its build.precision; -l adds a table of the
- * layers on stderr, -v what a build logs, twice for more; -c measures the costs that the file does not hold and adds them. With
- * -t every line on stdin has device_ms measured again, as an object of its own, so that
- * programs can take turns.
- * RAW_INPUT holds the bytes of the first input as bound (without it the inputs are
- * random); the bytes of the first output after the last run go to RAW_OUTPUT.
+ * layers on stderr, -v what a build logs, twice for more; -c measures the costs that the
+ * file does not hold and adds them. With -t every line on stdin has device_ms measured
+ * again, as an object of its own, so that programs can take turns. RAW_INPUT holds the
+ * bytes of the first input as bound (without it the inputs are random); the bytes of the
+ * first output after the last run go to RAW_OUTPUT.
  *
  *   median_ms         of whole runs, from the call to the result, as the host sees it
  *   device_ms         median of runs enqueued one behind the other, between events

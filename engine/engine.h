@@ -37,10 +37,10 @@ struct record;
  * while plans are tried. */
 struct engine_part {
     size_t holders;
-    struct execution *execution; /* where it was set up: a reference, as its state may have
-                                    addresses of the node's */
-    strata_tensor *weights; /* as the node describes them; data on the device */
-    void *state;            /* the impl's */
+    struct execution *execution; /* where it was set up: a reference, as its state may
+                                    have addresses of the node's */
+    strata_tensor *weights;      /* as the node describes them; data on the device */
+    void *state;                 /* the impl's */
     bool set_up;
     struct pack_memory packs; /* memory given by strata.pack/1 */
     bool packs_alone;         /* they differ from those of the engine's lender */
@@ -52,10 +52,10 @@ struct strata_engine {
     strata_handle *handle;
     struct execution *execution;
     struct engine_part **parts; /* of each of its nodes */
-    int wait;                  /* of its runs' threads: STRATA_WAIT_*, decided */
-    uint64_t weight_bytes;     /* on the device, not lent */
-    int64_t batch;             /* rows of a run, at most */
-    int64_t *row_bytes;        /* of one row of each binding; 0: it has no such rows */
+    int wait;                   /* of its runs' threads: STRATA_WAIT_*, decided */
+    uint64_t weight_bytes;      /* on the device, not lent */
+    int64_t batch;              /* rows of a run, at most */
+    int64_t *row_bytes;         /* of one row of each binding; 0: it has no such rows */
     char *only_batch; /* why at least as many too; NULL: any smaller number is right */
     int batch_symbol; /* the network's whose rows are apart, or -1 */
     int64_t sizes[NETWORK_MAX_SYMBOLS]; /* of the network's symbols */
@@ -88,17 +88,17 @@ int engine_build_lent(strata_engine **out, const strata_engine *lender,
 int engine_build_version(strata_engine **out, const strata_engine *lender,
                          strata_handle *handle, struct planner *planner,
                          strata_error *err);
-/* Of another plan of kin's planner, for its sizes alone: without a planner of its own, and
- * with those of kin's parts that are the same. */
+/* Of another plan of kin's planner, for its sizes alone: without a planner of its own,
+ * and with those of kin's parts that are the same. */
 int engine_build_kin(strata_engine **out, const strata_engine *kin,
                      const struct planner *planner, const struct plan *plan,
                      strata_error *err);
 /* Such an engine whole: the planner, whose plan it now is of, goes to it, and the other
  * listed sizes are added. */
 int engine_complete_kin(strata_engine *e, struct planner *planner, strata_error *err);
-/* trials/trials.c: where the network's options ask for trials and the device has graphs, try
- * other plans in whole runs, for the time that they give; *engine becomes another one, if
- * that is faster. On an error *engine may be NULL. */
+/* trials/trials.c: where the network's options ask for trials and the device has graphs,
+ * try other plans in whole runs, for the time that they give; *engine becomes another
+ * one, if that is faster. On an error *engine may be NULL. */
 int engine_try_plans(strata_engine **engine, const strata_network *network,
                      strata_error *err);
 /* batch.c: the last step of building. */

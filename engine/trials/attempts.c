@@ -29,8 +29,7 @@ int attempt_add_way(struct attempt *a, const struct near_use *use, double with_m
         a->ways[a->n_ways++] = (struct planner_left){.layer = (char *)use->layer,
                                                      .impl = (char *)use->impl,
                                                      .uses = use->uses,
-                                                     .with_ns =
-                                                         llround(with_ms * 1e6)};
+                                                     .with_ns = llround(with_ms * 1e6)};
     return status;
 }
 

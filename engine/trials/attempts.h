@@ -15,9 +15,9 @@ struct attempt {
     size_t n_ways, capacity;
     struct plan *plan;
     int64_t surplus; /* that its first way takes in place above its price, 1/16 ns */
-    size_t wins; /* that there were when the plan was made */
-    double gain; /* once timed */
-    bool joined; /* of several */
+    size_t wins;     /* that there were when the plan was made */
+    double gain;     /* once timed */
+    bool joined;     /* of several */
 };
 
 struct attempts {

@@ -185,8 +185,7 @@ static int next(struct trials *t, struct attempt *a, bool *found, strata_error *
 
 /* ---- trials ------------------------------------------------------------------------ */
 
-static void tell(const struct trials *t, const struct attempt *a,
-                 const struct contest *c)
+static void tell(const struct trials *t, const struct attempt *a, const struct contest *c)
 {
     const struct planner_left *way = &a->ways[0];
     const double excess = (double)a->plan->cost / (double)t->plan->cost - 1;
@@ -196,7 +195,8 @@ static void tell(const struct trials *t, const struct attempt *a,
     log_line(STRATA_LOG_INFO,
              "trial: without %s for '%s' (%zu of it)%s, %+.2f %% by the prices"
              " (surplus %+.2f), a run takes %.4f ms, %.4f with it, %+.2f %%%s",
-             way->impl, way->layer, way->uses, more, 100 * excess, 100 * (double)a->surplus / (double)t->plan->cost, c->ms[1], c->ms[0],
+             way->impl, way->layer, way->uses, more, 100 * excess,
+             100 * (double)a->surplus / (double)t->plan->cost, c->ms[1], c->ms[0],
              -100 * c->gain, c->won ? ": left" : "");
 }
 

@@ -132,8 +132,8 @@ struct cost_source {
     int (*measure)(struct cost_source *s, const struct planner *planner,
                    const struct cost_query *const *queries, const int64_t *best, size_t n,
                    struct cost *costs, strata_error *err);
-    double deadline;                 /* of progress_now(); 0: none */
-    bool confirms;                   /* times differ, so that a second one tells more */
+    double deadline; /* of progress_now(); 0: none */
+    bool confirms;   /* times differ, so that a second one tells more */
 };
 
 /* Times on a handle's device and stream (measure.c): the one part of planning that needs
@@ -179,8 +179,8 @@ struct cost_prefix {
  * time leaves the execution without. */
 void cost_in_place(struct execution *x, struct cost_prefix *prefixes, size_t n);
 
-/* Costs that were measured beside planning, for where the network's options keep such: the
- * file that was asked for, or the user's cache. */
+/* Costs that were measured beside planning, for where the network's options keep such:
+ * the file that was asked for, or the user's cache. */
 int cost_save(const struct planner *planner, const struct cost_table *measured,
               strata_error *err);
 

@@ -25,10 +25,8 @@ int near_open(struct near **out, struct planner *planner, struct cost_source *so
     if (!near)
         return STRATA_ENOMEM;
     cost_table_init(&near->table, build);
-    near->costing = (struct costing){.planner = planner,
-                                     .table = &near->table,
-                                     .source = source,
-                                     .options = &options};
+    near->costing = (struct costing){
+        .planner = planner, .table = &near->table, .source = source, .options = &options};
     source->deadline = 0;
     int status = cost_table_merge(&near->table, &planner->known, err);
     cost_table_init(&near->costing.confirmed, build); /* all that is known already */
@@ -106,10 +104,9 @@ static void add_use(struct near_use *uses, size_t *n, const struct slot *s)
     while (i < *n && strcmp(uses[i].key, s->query.key) != 0)
         i++;
     if (i == *n)
-        uses[(*n)++] =
-            (struct near_use){.key = s->query.key,
-                              .layer = s->query.layer,
-                              .impl = s->query.candidate->impl->impl.name};
+        uses[(*n)++] = (struct near_use){.key = s->query.key,
+                                         .layer = s->query.layer,
+                                         .impl = s->query.candidate->impl->impl.name};
     uses[i].uses++;
     uses[i].cost += *s->where;
 }
@@ -172,10 +169,10 @@ int64_t near_surplus(const struct near *near, const struct execution *x, const c
     return (int64_t)surplus;
 }
 
-static bool is_left(const struct near_left *left, const struct slot *s)
+static bool has_ban(const struct near_left *left, int op, int choice)
 {
     for (size_t i = 0; i < left->n; i++)
-        if (left->bans[i].op == (int)s->op && left->bans[i].to == (int)s->choice)
+        if (left->bans[i].op == op && left->bans[i].to == choice)
             return true;
     return false;
 }
@@ -197,7 +194,7 @@ static int leave(struct near_left *left, const struct near *near, const struct s
     for (size_t i = 0; i < near->n_runs && status == STRATA_OK; i++) {
         const struct slot *s = &near->costing.slots[i];
         if (s->op == way->op && strcmp(s->query.key, way->query.key) == 0 &&
-            !is_left(left, s))
+            !has_ban(left, (int)s->op, (int)s->choice))
             status = add_ban(left, s->op, s->choice, err);
     }
     return status;
@@ -233,8 +230,7 @@ int near_add(struct near_left *left, const struct near_left *other, strata_error
 {
     int status = STRATA_OK;
     for (size_t i = 0; i < other->n && status == STRATA_OK; i++)
-        status =
-            add_ban(left, (size_t)other->bans[i].op, (size_t)other->bans[i].to, err);
+        status = add_ban(left, (size_t)other->bans[i].op, (size_t)other->bans[i].to, err);
     return status;
 }
 
@@ -260,6 +256,21 @@ static int join_bans(struct near_left *out, const struct plan_options *options,
     return near_add(out, left, err);
 }
 
+/* Whether some operation has no choice left: the solver would look at length for more
+ * reasons. */
+static bool is_bare(const struct near *near, const struct near_left *left)
+{
+    const struct plan_op *ops = near->costing.planner->model->problem.ops;
+    for (size_t i = 0; i < left->n; i++) {
+        size_t banned = 0;
+        for (size_t k = 0; k < left->n; k++)
+            banned += left->bans[k].op == left->bans[i].op;
+        if (banned >= ops[left->bans[i].op].n_choices)
+            return true;
+    }
+    return false;
+}
+
 int near_plan(struct plan **out, struct near *near, const struct near_left *left,
               strata_error *err)
 {
@@ -269,6 +280,8 @@ int near_plan(struct plan **out, struct near *near, const struct near_left *left
     struct plan *plan = planner->plan;
     struct near_left bans;
     *out = NULL;
+    if (is_bare(near, left))
+        return error_set(err, STRATA_EPLAN, "no way is left to run a layer");
     int status = join_bans(&bans, &options, left, err);
     if (status == STRATA_OK) {
         planner->plan = NULL;

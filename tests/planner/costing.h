@@ -102,9 +102,11 @@ struct replay {
     size_t stop_after; /* then interrupt; 0: never */
 };
 
-static inline int replay_measure(struct cost_source *source, const struct planner *planner,
-                          const struct cost_query *const *queries, const int64_t *best,
-                          size_t n, struct cost *out, strata_error *err)
+static inline int replay_measure(struct cost_source *source,
+                                 const struct planner *planner,
+                                 const struct cost_query *const *queries,
+                                 const int64_t *best, size_t n, struct cost *out,
+                                 strata_error *err)
 {
     struct replay *r = (struct replay *)source;
     (void)planner;

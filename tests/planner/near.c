@@ -26,11 +26,11 @@ static void open_planned(struct planning *s, struct cost_table *base, bool every
     cost_table_free(&s->planner->known);
     cost_table_init(&s->planner->known, "host");
     cost_table_init(&table, "host");
-    cr_assert_eq(plan(s, &table, &r.source,
-                      (struct cost_options){.kind = COSTS_MEASURE,
-                                            .everything = everything},
-                      &report),
-                 STRATA_OK, "%s", s->err.message);
+    cr_assert_eq(
+        plan(s, &table, &r.source,
+             (struct cost_options){.kind = COSTS_MEASURE, .everything = everything},
+             &report),
+        STRATA_OK, "%s", s->err.message);
     cost_table_free(&table);
 }
 
@@ -102,7 +102,8 @@ Test(near, a_plan_without_a_way_costs_no_less_and_runs_something_else)
     close_planned(&s, &base);
 }
 
-/* One way behind the other of one thing, each dearer than the last, until none is left. */
+/* One way behind the other of one thing, each dearer than the last, until none is left.
+ */
 Test(near, ways_are_left_one_behind_the_other)
 {
     struct planning s;

@@ -268,8 +268,7 @@ Test(trials, prices_are_as_they_were_and_files_tell_what_was_left)
     }
     cr_expect_eq(cheap, 2);
     OK(strata_engine_save(p.engine, in_scratch("net.engine"), &err));
-    OK(strata_engine_load(&loaded, p.handle, p.registry, in_scratch("net.engine"),
-                          &err));
+    OK(strata_engine_load(&loaded, p.handle, p.registry, in_scratch("net.engine"), &err));
     cr_assert_eq(loaded->planner->n_left, 1);
     const struct planner_left *left = &loaded->planner->left[0];
     cr_expect_str_eq(left->impl, "stalled");
