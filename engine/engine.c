@@ -24,6 +24,7 @@ struct origin {
     struct planner *planner; /* that has a plan, taken over */
     /* Of its plan, which is of this planner, that stays the caller's. */
     const strata_engine *kin;
+    const struct engine_pool *pool;
     const struct planner *planned;
 };
 
@@ -71,7 +72,7 @@ static int build(strata_engine *e, const struct origin *from, strata_error *err)
     if (!e->row_bytes)
         return STRATA_ENOMEM;
     const int before = threads_set(e->execution->threads);
-    status = engine_setup_parts(e, from->kin, err);
+    status = engine_setup_parts(e, from->kin, from->pool, err);
     if (status == STRATA_OK && !e->lender && !from->kin)
         status = engine_add_sizes(e, err);
     threads_set(before);
@@ -155,10 +156,11 @@ int engine_build_version(strata_engine **out, const strata_engine *lender,
 }
 
 int engine_build_kin(strata_engine **out, const strata_engine *kin,
-                     const struct planner *planner, const struct plan *plan,
-                     strata_error *err)
+                     const struct engine_pool *pool, const struct planner *planner,
+                     const struct plan *plan, strata_error *err)
 {
-    const struct origin from = {.kin = kin, .planned = planner, .plan = plan};
+    const struct origin from = {
+        .kin = kin, .pool = pool, .planned = planner, .plan = plan};
     int status = make_engine(out, kin->handle, planner->network, &from, err);
     if (status != STRATA_OK)
         return status;

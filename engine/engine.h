@@ -33,18 +33,32 @@ struct plan;
 struct planner;
 struct record;
 
+/* Where a weight's data is from. */
+enum part_data { DATA_NONE, DATA_LENT, DATA_IN_PLACE, DATA_OWN };
+
 /* What a node of the execution runs with. Engines of one planner may hold it together,
  * while plans are tried. */
 struct engine_part {
     size_t holders;
-    struct execution *execution; /* where it was set up: a reference, as its state may
-                                    have addresses of the node's */
-    strata_tensor *weights;      /* as the node describes them; data on the device */
-    void *state;                 /* the impl's */
+    /* Of which it was set up: the execution is a reference, as the state may have
+     * addresses of the node's. */
+    struct execution *execution;
+    size_t node;
+    strata_tensor *weights; /* as the node describes them; data on the device */
+    enum part_data *data;   /* of each */
+    void *state;            /* the impl's */
     bool set_up;
     struct pack_memory packs; /* memory given by strata.pack/1 */
     bool packs_alone;         /* they differ from those of the engine's lender */
     int lender;               /* node of the lender for the same layer, or -1 */
+};
+
+/* Parts of engines that are gone, for the next ones of their planner. */
+struct engine_pool {
+    strata_handle *handle;
+    struct engine_part **list; /* the oldest first */
+    size_t n, capacity;
+    uint64_t bytes, most; /* of the device */
 };
 
 struct strata_engine {
@@ -89,10 +103,10 @@ int engine_build_version(strata_engine **out, const strata_engine *lender,
                          strata_handle *handle, struct planner *planner,
                          strata_error *err);
 /* Of another plan of kin's planner, for its sizes alone: without a planner of its own,
- * and with those of kin's parts that are the same. */
+ * and with those parts of kin's and the pool's that are the same. */
 int engine_build_kin(strata_engine **out, const strata_engine *kin,
-                     const struct planner *planner, const struct plan *plan,
-                     strata_error *err);
+                     const struct engine_pool *pool, const struct planner *planner,
+                     const struct plan *plan, strata_error *err);
 /* Such an engine whole: the planner, whose plan it now is of, goes to it, and the other
  * listed sizes are added. */
 int engine_complete_kin(strata_engine *e, struct planner *planner, strata_error *err);
@@ -128,12 +142,19 @@ int engine_check_size(const strata_engine *e, int symbol, int64_t size,
  */
 int engine_make_version(strata_engine **out, const strata_engine *e,
                         strata_handle *handle, const int64_t *sizes, strata_error *err);
-/* setup.c: parts of all nodes, some of kin's if that is not NULL; what there is of them
- * goes with free. */
-int engine_setup_parts(strata_engine *e, const strata_engine *kin, strata_error *err);
+/* setup.c: parts of all nodes, which are set up but for those that kin and the pool have
+ * (NULL: nobody has any); what there is of them goes with free. */
+int engine_setup_parts(strata_engine *e, const strata_engine *kin,
+                       const struct engine_pool *pool, strata_error *err);
 void engine_free_parts(strata_engine *e);
-/* kin.c: those of kin's parts that are the engine's, too. */
-void engine_take_parts(strata_engine *e, const strata_engine *kin);
+/* One holder less; the last one frees it. */
+void engine_release_part(strata_handle *handle, struct engine_part *part);
+/* kin.c: those of kin's and the pool's parts that are the engine's, too. */
+void engine_take_parts(strata_engine *e, const strata_engine *kin,
+                       const struct engine_pool *pool);
+/* Hold what no other engine does, too, as far as there is room. */
+void engine_pool_keep(struct engine_pool *pool, const strata_engine *e);
+void engine_pool_free(struct engine_pool *pool);
 /* weights.c */
 /* Values of a node's weight where the network has them, if the device reads that memory
  * and nothing is folded into them; else NULL. */

@@ -68,6 +68,41 @@ bool attempts_take(struct attempts *all, struct attempt *out)
     return true;
 }
 
+/* Of equals, what was tried first is the last. */
+static int by_gain(const void *x, const void *y)
+{
+    const struct attempt_pair *p = x, *q = y;
+    const int gain = (p->gain > q->gain) - (p->gain < q->gain);
+    const int order = (p->a < q->a) - (p->a > q->a);
+    return gain ? gain : order ? order : (p->b < q->b) - (p->b > q->b);
+}
+
+static bool is_pair(const struct attempt *a, const struct attempt *b, double least)
+{
+    return a->gain + b->gain >= least && a->ways[0].layer != b->ways[0].layer;
+}
+
+int attempts_pair(struct attempt_pair **out, size_t *n, const struct attempts *all,
+                  double least, strata_error *err)
+{
+    size_t capacity = 0;
+    int status = STRATA_OK;
+    *out = NULL;
+    *n = 0;
+    for (size_t b = 1; b < all->n; b++)
+        for (size_t a = 0; a < b && status == STRATA_OK; a++) {
+            const struct attempt *x = &all->list[a], *y = &all->list[b];
+            if (!is_pair(x, y, least))
+                continue;
+            status = grow(out, &capacity, *n, sizeof **out, err);
+            if (status == STRATA_OK)
+                (*out)[(*n)++] = (struct attempt_pair){a, b, x->gain + y->gain};
+        }
+    if (*n > 1)
+        qsort(*out, *n, sizeof **out, by_gain);
+    return status;
+}
+
 void attempts_free(struct attempts *all)
 {
     for (size_t i = 0; i < all->n; i++)

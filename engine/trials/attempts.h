@@ -20,6 +20,12 @@ struct attempt {
     bool joined;     /* of several */
 };
 
+/* Two of a list, which may gain more together. */
+struct attempt_pair {
+    size_t a, b;
+    double gain; /* of both */
+};
+
 struct attempts {
     struct attempt *list;
     size_t n, capacity;
@@ -40,6 +46,10 @@ static inline int64_t attempt_cost(const struct attempt *a)
 }
 /* The one that costs least, the caller's; false: there is none. */
 bool attempts_take(struct attempts *all, struct attempt *out);
+/* All pairs of different things of which both together gain so much at least, the best
+ * last; the caller's to free. */
+int attempts_pair(struct attempt_pair **out, size_t *n, const struct attempts *all,
+                  double least, strata_error *err);
 void attempts_free(struct attempts *all);
 
 #endif /* ENGINE_TRIALS_ATTEMPTS_H */

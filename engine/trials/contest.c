@@ -9,7 +9,7 @@
 
 /* Of time: less is noise. */
 #define GAIN 0.003
-#define AGAIN 0.002 /* what must be left of it */
+#define AGAIN 0.003 /* what must be left of it */
 #define LOST -0.003 /* so much worse at first sight */
 
 static const struct round {

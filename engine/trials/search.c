@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NEAR 0.03     /* plans that cost so much more are worth a trial */
+#define NEAR 0.02     /* plans that cost so much more are worth a trial */
 #define ALMOST 0.0005 /* gains that may add up */
 #define TOGETHER 0.85 /* of the time, after which those are tried */
 
@@ -140,43 +140,62 @@ static int propose_more(struct trials *t, const struct attempt *a, double ms,
     return status;
 }
 
-static int by_gain(const void *a, const void *b)
-{
-    const struct attempt *x = a, *y = b;
-    return (x->gain < y->gain) - (x->gain > y->gain);
-}
-
-/* All that almost won as one; the better half of it stays for the next time. */
+/* All that won too little by themselves, as one. */
 static int join_almost(struct trials *t, struct attempt *out, strata_error *err)
 {
-    struct attempts *all = &t->almost;
-    const size_t n = all->n;
     int status = STRATA_OK;
     *out = (struct attempt){.joined = true};
-    qsort(all->list, n, sizeof *all->list, by_gain);
-    for (size_t i = 0; i < n && status == STRATA_OK; i++)
-        status = attempt_join(out, &all->list[i], err);
-    all->n = n / 2 < 2 ? 0 : n / 2;
-    for (size_t i = all->n; i < n; i++)
-        attempt_free(&all->list[i]);
+    t->joined = true;
+    for (size_t i = 0; i < t->lost.n && status == STRATA_OK; i++)
+        if (t->lost.list[i].gain >= ALMOST)
+            status = attempt_join(out, &t->lost.list[i], err);
+    return status == STRATA_OK && out->n_ways > 0 ? plan_attempt(t, out, err) : status;
+}
+
+/* The pair that may gain most. */
+static int join_pair(struct trials *t, struct attempt *out, strata_error *err)
+{
+    const struct attempt_pair *pair = &t->pairs[--t->n_pairs];
+    *out = (struct attempt){.joined = true};
+    int status = attempt_join(out, &t->lost.list[pair->a], err);
+    if (status == STRATA_OK)
+        status = attempt_join(out, &t->lost.list[pair->b], err);
     return status == STRATA_OK ? plan_attempt(t, out, err) : status;
+}
+
+static int make_pairs(struct trials *t, strata_error *err)
+{
+    t->paired = true;
+    return attempts_pair(&t->pairs, &t->n_pairs, &t->lost, -NEAR, err);
+}
+
+/* One that waits for its turn, or made of some that had it; *none: there is nothing. */
+static int take(struct trials *t, struct attempt *a, bool *none, strata_error *err)
+{
+    const double late = t->started + TOGETHER * (t->deadline - t->started);
+    int status = STRATA_OK;
+    *none = false;
+    if (!t->joined && (t->waiting.n == 0 || progress_now() > late))
+        return join_almost(t, a, err);
+    if (attempts_take(&t->waiting, a))
+        return a->wins != t->won ? plan_attempt(t, a, err) : STRATA_OK;
+    if (!t->paired)
+        status = make_pairs(t, err);
+    if (status == STRATA_OK && t->n_pairs > 0)
+        return join_pair(t, a, err);
+    *none = true;
+    return status;
 }
 
 /* The next one that is worth it; *found: there is one. */
 static int next(struct trials *t, struct attempt *a, bool *found, strata_error *err)
 {
+    bool none = false;
     int status = STRATA_OK;
-    const double late = t->started + TOGETHER * (t->deadline - t->started);
-    for (*found = false; !*found && status == STRATA_OK;) {
-        const bool together =
-            t->almost.n > 1 && (t->waiting.n == 0 || progress_now() > late);
-        if (together)
-            status = join_almost(t, a, err);
-        else if (!attempts_take(&t->waiting, a))
-            return STRATA_OK;
-        else if (a->wins != t->won)
-            status = plan_attempt(t, a, err);
-        *found = status == STRATA_OK && is_worth(t, a);
+    *found = false;
+    while (!*found && !none && status == STRATA_OK && progress_now() < t->deadline) {
+        status = take(t, a, &none, err);
+        *found = status == STRATA_OK && !none && is_worth(t, a);
         if (!*found)
             attempt_free(a);
     }
@@ -234,11 +253,12 @@ static int conclude(struct trials *t, struct attempt *a, struct contender *c,
         status = accept(t, a, c, contest, err);
         return status == STRATA_OK ? propose_each(t, err) : status;
     }
+    engine_pool_keep(&t->pool, c->engine);
     if (!a->joined)
         status = propose_more(t, a, contest->ms[1], err);
     a->gain = contest->gain;
-    return status == STRATA_OK && !a->joined && a->gain >= ALMOST
-               ? attempts_put(&t->almost, a, err)
+    return status == STRATA_OK && !a->joined && a->gain >= -NEAR
+               ? attempts_put(&t->lost, a, err)
                : status;
 }
 
@@ -253,7 +273,8 @@ static int try(struct trials *t, struct attempt *a, strata_error *err)
     if (status != STRATA_OK)
         return status;
     const double begun = progress_now();
-    int made = engine_build_kin(&engine, t->best.engine, t->planner, a->plan, &why);
+    int made =
+        engine_build_kin(&engine, t->best.engine, &t->pool, t->planner, a->plan, &why);
     const double built = progress_now();
     if (made == STRATA_OK)
         made = contender_open(&c, engine, &why);

@@ -13,6 +13,8 @@
 
 #define IN_PLACE_MS 300.0 /* to time the steps of the first plan */
 
+enum { POOLED = 8 }; /* one in so many bytes of the device that are free */
+
 /* Trials are of runs that are one graph, by plans that were made from measured costs. */
 static bool is_wanted(const strata_engine *e, const struct build_options *b)
 {
@@ -21,11 +23,19 @@ static bool is_wanted(const strata_engine *e, const struct build_options *b)
            e->handle->device->ops->capture_begin && e->execution->n_steps > 0;
 }
 
+/* Bytes for parts that later trials may need. */
+static uint64_t room_of(const strata_handle *h)
+{
+    const struct device_ops *ops = h->device->ops;
+    return ops->free_bytes ? ops->free_bytes(h->device) / POOLED : 0;
+}
+
 /* Takes the engine. */
 static int open_trials(struct trials *t, strata_engine *e, uint64_t ns, strata_error *err)
 {
     *t = (struct trials){.planner = e->planner, .started = progress_now()};
     t->deadline = t->started + (double)ns / 1e9;
+    t->pool = (struct engine_pool){.handle = e->handle, .most = room_of(e->handle)};
     cost_device_init(&t->costs, e->handle);
     int status = contender_open(&t->best, e, err);
     if (status == STRATA_OK)
@@ -39,7 +49,9 @@ static int open_trials(struct trials *t, strata_engine *e, uint64_t ns, strata_e
 static void free_search(struct trials *t)
 {
     attempts_free(&t->waiting);
-    attempts_free(&t->almost);
+    attempts_free(&t->lost);
+    free(t->pairs);
+    engine_pool_free(&t->pool);
     near_free_left(&t->left);
     for (size_t i = 0; i < t->n_tried; i++)
         plan_free(t->tried[i]);

@@ -19,10 +19,14 @@ struct trials {
     struct cost_device costs;
     struct near *near;
     struct contender best;
-    struct plan *plan;     /* the best's */
-    struct near_left left; /* what that is without */
-    /* Plans to try; those that were, and won too little by themselves. */
-    struct attempts waiting, almost;
+    struct plan *plan;       /* the best's */
+    struct near_left left;   /* what that is without */
+    struct engine_pool pool; /* of what was tried */
+    /* Plans to try; those that lost by little, or won too little by themselves. */
+    struct attempts waiting, lost;
+    struct attempt_pair *pairs; /* of the latter; what is left of them */
+    size_t n_pairs;
+    bool paired, joined; /* pairs were made; all that won too little were tried as one */
     struct plan **tried;
     size_t n_tried, tried_capacity;
     const char **keys; /* ways of best plans of which attempts were made */

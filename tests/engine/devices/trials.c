@@ -40,7 +40,8 @@ static int put(strata_stream *s, device_work work, const void *payload, size_t b
                strata_error *err)
 {
     struct work w = {.run = work};
-    memcpy(w.payload, payload, bytes);
+    if (bytes > 0)
+        memcpy(w.payload, payload, bytes);
     if (!captured)
         return w.run(w.payload, s, err);
     cr_assert_lt(captured->n, MOST_WORK);
