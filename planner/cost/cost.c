@@ -330,8 +330,8 @@ int costing_keep(struct costing *c, strata_error *err)
     int status = STRATA_OK;
     for (size_t i = 0; i < c->n && status == STRATA_OK; i++) {
         const char *key = c->slots[i].query.key;
-        const struct cost *cost = cost_table_find(c->table, key);
-        if (cost)
+        const struct cost *cost = key ? cost_table_find(c->table, key) : NULL;
+        if (cost) /* the last slot has no key if making that failed */
             status = cost_table_put(&c->planner->known, key, *cost, err);
     }
     return status;

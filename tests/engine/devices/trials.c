@@ -11,6 +11,7 @@
 #include "planner/cost/progress.h"
 #include "planner/planner.h"
 #include "tests/broken/build.h"
+#include "tests/support/fault.h"
 
 TestSuite(trials, .fini = scratch_remove, .timeout = 120);
 
@@ -51,11 +52,11 @@ static int put(strata_stream *s, device_work work, const void *payload, size_t b
 
 static int begin(strata_stream *s, strata_error *err)
 {
-    (void)s, (void)err;
+    (void)s;
     cr_assert_null(captured);
-    captured = calloc(1, sizeof *captured);
-    graphs++;
-    return STRATA_OK;
+    captured = zalloc(1, sizeof *captured, "a graph", err);
+    graphs += captured != NULL;
+    return captured ? STRATA_OK : STRATA_ENOMEM;
 }
 
 static int end(strata_stream *s, void **graph, strata_error *err)
@@ -86,8 +87,9 @@ static void drop(struct device *d, void *graph)
 
 static int event_create(struct device *d, strata_event **out, strata_error *err)
 {
-    struct event *e = calloc(1, sizeof *e);
-    (void)err;
+    struct event *e = zalloc(1, sizeof *e, "an event", err);
+    if (!e)
+        return STRATA_ENOMEM;
     e->event.device = d;
     *out = &e->event;
     return STRATA_OK;
@@ -306,7 +308,43 @@ Test(trials, an_interrupt_ends_the_build_and_leaves_nothing)
     close_play(&p);
 }
 
-/* The times of a whole run that trials ask for are as those of a run. */
+/* Each allocation of a build fails in turn, or all from one on: it has an engine, or says
+ * why not, and nothing of it stays. */
+Test(trials, builds_that_run_out_of_memory_leave_nothing)
+{
+    enum { TRIED = 150 };
+    struct play p;
+    strata_error err = {0};
+    open_play(&p);
+    *stall_us = 30;
+    fault_json(true);
+    fault_arm(FAULT_MEMORY, 0, false);
+    OK(strata_engine_build(&p.engine, p.handle, p.network, &err));
+    const long calls = fault_disarm();
+    strata_engine_destroy(p.engine);
+    int errors = 0, coped = 0;
+    const long before = fault_blocks();
+    for (int k = 0; k < 2 * TRIED; k++) {
+        const long at = 1 + calls * (k / 2) / TRIED;
+        fault_arm(FAULT_MEMORY, at, k % 2);
+        const int status = strata_engine_build(&p.engine, p.handle, p.network, &err);
+        fault_disarm();
+        cr_assert(status == STRATA_OK || status == STRATA_ENOMEM, "at %ld: %s", at,
+                  err.message);
+        cr_assert_eq(p.engine == NULL, status != STRATA_OK, "at %ld", at);
+        *(status == STRATA_OK ? &coped : &errors) += 1;
+        strata_engine_destroy(p.engine);
+        p.engine = NULL;
+        cr_assert_eq(*states, 0, "at %ld: %d states", at, *states);
+        cr_assert_eq(graphs, 0, "at %ld: %d graphs", at, graphs);
+        cr_assert_eq(fault_blocks(), before, "at %ld: %ld blocks", at,
+                     fault_blocks() - before);
+    }
+    fault_json(false);
+    cr_expect(errors > 0 && coped > 0, "%d errors, %d did without", errors, coped);
+    close_play(&p);
+}
+
 Test(trials, none_are_made_where_there_is_no_time_for_them)
 {
     struct play p;
