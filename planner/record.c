@@ -123,6 +123,8 @@ json_t *record_json(const struct planner *planner, const struct execution *x,
         "proved", planner->plan->proved, "nodes", (json_int_t)planner->plan->nodes,
         "costs", cost_kinds[planner->costs.kind], "costs_complete",
         planner->costs.complete, "least_time", trade_json(&planner->trade));
+    if (planner->n_left > 0)
+        j = json_put(j, "left", record_left_json(planner));
     return x->in_place ? put_in_place(j, x) : j;
 }
 
