@@ -83,7 +83,7 @@ static void activation_launch(const strata_run *r)
     }
     const walk_operand operand = walk_tensor(y, x);
     const activation_of<T> a = {x->data, args};
-    walk_launch<T, 1>(r, walk_over<1>(y, &operand), a);
+    walk_launch<T, 1>(r, walk_output<1>(y, &operand), a);
 }
 
 static int activation_run(const strata_run *r)
@@ -97,7 +97,8 @@ static const strata_row rows[] = {{{CUDA_FLOATS}, {STRATA_SAME}}};
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_CUDA,
-     .flags = STRATA_INPLACE_OK | STRATA_PAD_IGNORED | STRATA_PITCHED_IN,
+     .flags = STRATA_INPLACE_OK | STRATA_PAD_IGNORED | STRATA_PITCHED_IN |
+              STRATA_PITCHED_OUT,
      .name = "cuda",
      .rows = STRATA_ARRAY(rows),
      .run = activation_run},
