@@ -103,21 +103,18 @@ static void choose_activation(struct trial *k, strata_epilogue *e)
 }
 
 /* Tails that the impl declares, if there are any of `flags`. */
-static void run_tails(struct trial *k, int row, int32_t flags, const char *where)
+static void run_tails(struct trial *k, int row, int32_t flags, const char *at)
 {
     strata_tensor residual = k->node.out[0];
     residual.data = k->v.residual;
-    strata_epilogue e = {.flags = flags,
-                         .scale = k->v.scale,
-                         .bias = k->v.bias,
-                         .residual = &residual};
+    strata_epilogue e = {
+        .flags = flags, .scale = k->v.scale, .bias = k->v.bias, .residual = &residual};
     char name[64];
     if ((flags & k->impl->impl.epilogues) != flags || flags == 0 ||
         !number_is_real(k->node.out[0].dtype))
         return;
     choose_activation(k, &e);
-    snprintf(name, sizeof name, "%sepilogue %d activation %d", where, flags,
-             e.activation);
+    snprintf(name, sizeof name, "%sepilogue %d activation %d", at, flags, e.activation);
     run_variant(k, row, name, &e);
 }
 
@@ -130,10 +127,9 @@ static void run_epilogues(struct trial *k, int row)
 }
 
 /* As a range of a larger tensor's channels; what is fused lies by itself. */
-static void run_inside(struct trial *k, int row)
+static void run_inside(struct trial *k, int row, int32_t flags)
 {
     struct harness_node *n = &k->node;
-    const int32_t flags = k->impl->impl.flags;
     n->pitched_in = flags & STRATA_PITCHED_IN ? PITCH_INSIDE : PITCH_NONE;
     n->pitched_out = flags & STRATA_PITCHED_OUT ? PITCH_INSIDE : PITCH_NONE;
     run_variant(k, row, "inside", NULL);
@@ -162,7 +158,7 @@ static void run_variants(struct trial *k, int row)
         run_variant(k, row, "pitched", NULL);
     }
     if (flags & (STRATA_PITCHED_IN | STRATA_PITCHED_OUT))
-        run_inside(k, row);
+        run_inside(k, row, flags);
     n->pitched_in = n->pitched_out = PITCH_NONE;
     if (may_lie_in_place(k)) {
         n->in_place = true;

@@ -108,8 +108,8 @@ static const strata_row rows[] = {{{CUDA_FLOATS}, {STRATA_SAME}}};
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_CUDA,
-     .flags = STRATA_INPLACE_OK | STRATA_PAD_IGNORED | STRATA_PITCHED_IN |
-              STRATA_PITCHED_OUT,
+     .flags =
+         STRATA_INPLACE_OK | STRATA_PAD_IGNORED | STRATA_PITCHED_IN | STRATA_PITCHED_OUT,
      .epilogues = STRATA_EPILOGUE_RESIDUAL | STRATA_EPILOGUE_ACTIVATION,
      .name = "cuda",
      .rows = STRATA_ARRAY(rows),
