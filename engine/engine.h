@@ -152,7 +152,9 @@ void engine_release_part(strata_handle *handle, struct engine_part *part);
 /* kin.c: those of kin's and the pool's parts that are the engine's, too. */
 void engine_take_parts(strata_engine *e, const strata_engine *kin,
                        const struct engine_pool *pool);
-/* Hold what no other engine does, too, as far as there is room. */
+/* Of the device that a part has. */
+uint64_t engine_part_bytes(const struct engine_part *part);
+/* pool.c: hold what no other engine does, too, as far as there is room. */
 void engine_pool_keep(struct engine_pool *pool, const strata_engine *e);
 void engine_pool_free(struct engine_pool *pool);
 /* weights.c */

@@ -7,8 +7,6 @@
  */
 #include "engine/engine.h"
 
-#include <stdlib.h>
-
 static bool same_value(const struct execution *x, int a, const struct execution *y, int b)
 {
     if (a < 0 || b < 0)
@@ -32,8 +30,7 @@ static bool same_node(const struct execution *x, const struct execution_node *a,
     return same;
 }
 
-/* Bytes of the device that a part has. */
-static uint64_t bytes_of(const struct engine_part *part)
+uint64_t engine_part_bytes(const struct engine_part *part)
 {
     const struct execution_node *n = &part->execution->nodes[part->node];
     uint64_t bytes = part->packs.bytes;
@@ -70,42 +67,6 @@ void engine_take_parts(strata_engine *e, const strata_engine *kin,
         if (!e->parts[i])
             continue;
         e->parts[i]->holders++;
-        e->weight_bytes += bytes_of(e->parts[i]);
+        e->weight_bytes += engine_part_bytes(e->parts[i]);
     }
-}
-
-/* ---- the pool ---------------------------------------------------------------------- */
-
-static void drop_oldest(struct engine_pool *pool)
-{
-    pool->bytes -= bytes_of(pool->list[0]);
-    engine_release_part(pool->handle, pool->list[0]);
-    for (size_t i = 1; i < pool->n; i++)
-        pool->list[i - 1] = pool->list[i];
-    pool->n--;
-}
-
-void engine_pool_keep(struct engine_pool *pool, const strata_engine *e)
-{
-    for (size_t i = 0; i < e->execution->n_nodes; i++) {
-        struct engine_part *part = e->parts[i];
-        const uint64_t bytes = bytes_of(part);
-        if (part->holders > 1 || bytes > pool->most ||
-            grow(&pool->list, &pool->capacity, pool->n, sizeof(*pool->list), NULL) !=
-                STRATA_OK)
-            continue;
-        part->holders++;
-        pool->list[pool->n++] = part;
-        pool->bytes += bytes;
-        while (pool->bytes > pool->most)
-            drop_oldest(pool);
-    }
-}
-
-void engine_pool_free(struct engine_pool *pool)
-{
-    while (pool->n > 0)
-        engine_release_part(pool->handle, pool->list[--pool->n]);
-    free(pool->list);
-    *pool = (struct engine_pool){.handle = pool->handle};
 }

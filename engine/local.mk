@@ -45,6 +45,7 @@ ENGINE_SOURCES = \
 	engine/image.c \
 	engine/past_caches.h \
 	engine/kin.c \
+	engine/pool.c \
 	engine/setup.c \
 	engine/share.c \
 	engine/sizes.c \
