@@ -239,7 +239,7 @@ static int accept(struct trials *t, struct attempt *a, struct contender *c,
     *c = (struct contender){0};
     t->won++;
     t->ms = contest->ms[1];
-    return status;
+    return status == STRATA_OK ? contender_find_lead(&t->best, err) : status;
 }
 
 static int conclude(struct trials *t, struct attempt *a, struct contender *c,
@@ -298,7 +298,9 @@ static int try(struct trials *t, struct attempt *a, strata_error *err)
 static int search(struct trials *t, strata_error *err)
 {
     bool found = true;
-    int status = propose_each(t, err);
+    int status = contender_find_lead(&t->best, err);
+    if (status == STRATA_OK)
+        status = propose_each(t, err);
     log_line(STRATA_LOG_INFO, "%zu plans near the best, of %zu, found in %.2f s",
              t->waiting.n, t->n_keys, progress_now() - t->started);
     while (status == STRATA_OK && found && progress_now() < t->deadline) {
