@@ -15,10 +15,6 @@
 #define HALF_OF(type, ...)                                                               \
     &launch_of<product_tile<product_written_floats<type, STRATA_GELU>, __VA_ARGS__>>
 #define HALVES(...) HALF_OF(__half, __VA_ARGS__), HALF_OF(__nv_bfloat16, __VA_ARGS__)
-#define HALF_ALONE(...)                                                                  \
-    {                                                                                    \
-        HALF_OF(__half, __VA_ARGS__), NULL, NULL                                         \
-    }
 #define EVERY(...)                                                                       \
     {                                                                                    \
         HALVES(__VA_ARGS__), PRODUCT_OF(float, __VA_ARGS__)                              \
@@ -35,27 +31,18 @@ static const product_launch *const launches[HOPPER_TACTICS][PRODUCT_TYPES] = {
     /* 128x192_pair */
     {HALVES(1, 192, 2, 4, false, true, false, 1),
      PRODUCT_OF(float, 1, 192, 2, 3, false, true, false, 1)},
-    EVERY(1, 96, 2, 5, false, false, true, 1),              /* 128x96_split */
-    EVERY(1, 64, 2, 5, false, false, true, 1),              /* 128x64_split */
-    EVERY(1, 64, 1, 5, false, false, true, 2),              /* 64x64_split */
-    EVERY(1, 32, 1, 12, false, false, true, 1),             /* 64x32_split */
-    EVERY(1, 32, 1, 8, false, false, true, 2),              /* 64x32_half */
-    EVERY(1, 32, 1, 8, false, false, false, 2),             /* 64x32_whole */
-    HALF_ALONE(1, 160, 2, 5, false, true, false, 1),        /* 128x160_pair */
-    HALF_ALONE(1, 128, 2, 6, false, true, true, 1, true),   /* 128x128_pair_split */
-    HALF_ALONE(1, 96, 2, 7, false, true, true, 1, true),    /* 128x96_pair_split */
-    HALF_ALONE(1, 96, 2, 3, false, true, true, 2, true),    /* 128x96_pair_half */
-    HALF_ALONE(1, 128, 2, 3, false, false, true, 2, true),  /* 128x128_half */
-    HALF_ALONE(1, 128, 2, 3, false, false, false, 2, true), /* 128x128_whole */
-    HALF_ALONE(1, 96, 2, 3, false, false, true, 2, true),   /* 128x96_half */
-    HALF_ALONE(1, 96, 2, 3, false, false, false, 2, true),  /* 128x96_whole */
-    HALF_ALONE(1, 64, 2, 4, false, false, true, 2, true),   /* 128x64_half */
-    HALF_ALONE(1, 64, 2, 4, false, false, false, 2, true),  /* 128x64_whole */
-    HALF_ALONE(1, 96, 1, 5, false, false, true, 2, true),   /* 64x96_half */
-    HALF_ALONE(1, 96, 1, 5, false, false, false, 2, true),  /* 64x96_whole */
-    HALF_ALONE(1, 64, 1, 6, false, false, false, 2, true),  /* 64x64_whole */
+    EVERY(1, 96, 2, 5, false, false, true, 1),  /* 128x96_split */
+    EVERY(1, 64, 2, 5, false, false, true, 1),  /* 128x64_split */
+    EVERY(1, 64, 1, 5, false, false, true, 2),  /* 64x64_split */
+    EVERY(1, 32, 1, 12, false, false, true, 1), /* 64x32_split */
+    EVERY(1, 32, 1, 8, false, false, true, 2),  /* 64x32_half */
+    EVERY(1, 32, 1, 8, false, false, false, 2), /* 64x32_whole */
     /* 128x128_deep */
-    {NULL, NULL, PRODUCT_OF(float, 1, 128, 2, 5, false, true, false, 1)}};
+    {NULL, NULL, PRODUCT_OF(float, 1, 128, 2, 5, false, true, false, 1)},
+    {HALVES(1, 160, 2, 5, false, true, false, 1)},        /* 128x160_pair */
+    {HALVES(1, 96, 2, 3, false, false, false, 2, true)},  /* 128x96_whole */
+    {HALVES(1, 96, 1, 5, false, false, false, 2, true)},  /* 64x96_whole */
+    {HALVES(1, 64, 1, 6, false, false, false, 2, true)}}; /* 64x64_whole */
 
 /* ---- what it takes --------------------------------------------------------------------
  */

@@ -18,20 +18,11 @@
     _(64x32_split)                                                                       \
     _(64x32_half)                                                                        \
     _(64x32_whole)                                                                       \
-    _(128x160_pair)                                                                         \
-    _(128x128_pair_split)                                                                   \
-    _(128x96_pair_split)                                                                    \
-    _(128x96_pair_half)                                                                     \
-    _(128x128_half)                                                                         \
-    _(128x128_whole)                                                                        \
-    _(128x96_half)                                                                          \
-    _(128x96_whole)                                                                         \
-    _(128x64_half)                                                                          \
-    _(128x64_whole)                                                                         \
-    _(64x96_half)                                                                           \
-    _(64x96_whole)                                                                          \
-    _(64x64_whole)                                                                          \
-    _(128x128_deep)
+    _(128x128_deep)                                                                      \
+    _(128x160_pair)                                                                      \
+    _(128x96_whole)                                                                      \
+    _(64x96_whole)                                                                       \
+    _(64x64_whole)
 
 #include "plugins/common/product/tactics.h"
 

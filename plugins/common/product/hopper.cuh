@@ -14,9 +14,8 @@
  *           each, for both
  *   split   the blocks of a cluster share the depth of a tile. Each sends its sums of
  *           some rows to the block that stores these, which adds them by rank
- *           (of pairs, the two of the same depth are neighbours)
- *   over    results, and the sums that others send, lie where the ring was, so that two
- *           blocks fit a multiprocessor: a block has one tile
+ *   over    results lie where the ring was, so that two blocks fit a multiprocessor: a
+ *           block has one tile
  */
 #ifndef PLUGINS_COMMON_PRODUCT_HOPPER_CUH
 #define PLUGINS_COMMON_PRODUCT_HOPPER_CUH
@@ -70,10 +69,8 @@ struct product_producer {
     {
         const int32_t batch = job.b_batches ? p.batch : 0;
         if (C::Pair)
-            copy_matrix_to(memory.b(at) + rank % 2 * (C::BBytes / 2), &job.b,
-                           memory.full(at), step * C::Depth,
-                           p.column + rank % 2 * (C::Columns / 2), batch,
-                           (uint16_t)(3 << rank / 2 * 2));
+            copy_matrix_to(memory.b(at) + rank * (C::BBytes / 2), &job.b, memory.full(at),
+                           step * C::Depth, p.column + rank * (C::Columns / 2), batch, 3);
         else
             copy_matrix(memory.b(at), &job.b, memory.full(at), step * C::Depth, p.column,
                         batch);
@@ -245,7 +242,6 @@ struct product_consumer {
     {
         const int32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
         const int32_t share = C::Rows / job.split;
-        const uint32_t by = product_depth_rank<C>(rank);
 #pragma unroll
         for (int p = 0; p < C::Parts; p++)
 #pragma unroll
@@ -254,11 +250,9 @@ struct product_consumer {
                     (group * C::Parts + p) * 64 + warp % 4 * 16 + lane / 4 + r * 8;
                 const uint32_t to =
                     memory.out +
-                    ((by * share + row % share) * C::SumPitch + lane % 4 * 2) * 4;
-                const uint32_t of =
-                    C::Pair ? row / share * 2 + rank % 2 : (uint32_t)(row / share);
-                const uint32_t there = address_of_rank(to, of);
-                const uint32_t barrier = address_of_rank(memory.joined(), of);
+                    ((rank * share + row % share) * C::SumPitch + lane % 4 * 2) * 4;
+                const uint32_t there = address_of_rank(to, row / share);
+                const uint32_t barrier = address_of_rank(memory.joined(), row / share);
 #pragma unroll
                 for (int j = 0; j < C::Columns / 8; j++)
                     send_two(there + j * 32, barrier, sum[p][j][r * 2],
@@ -280,8 +274,7 @@ struct product_consumer {
         typename C::Store::early early = {};
         bool waited = false;
         for (int32_t i = (int32_t)threadIdx.x; i < share * PIECES; i += THREADS) {
-            const int32_t row =
-                at.row + (int32_t)product_depth_rank<C>(rank) * share + i / PIECES;
+            const int32_t row = at.row + (int32_t)rank * share + i / PIECES;
             const int32_t column = at.column + i % PIECES * EACH;
             if (row >= job.m || column >= job.n)
                 continue;
@@ -315,12 +308,9 @@ struct product_consumer {
                 named_sync(PRODUCT_TURN + group, 256);
             C::Kind::multiply(*this, sum, k.end - k.begin);
             if (C::Splits && job.split > 1) {
-                if (C::Over) /* the others have read their rings, too */
-                    cluster_arrive();
-                if (C::Over || !C::Pair)
-                    cluster_wait();
+                cluster_wait();
                 send(sum);
-                join(at);
+                join(product_place_of<C>(job, unit, 0));
                 return;
             }
             if (C::Over)
@@ -334,18 +324,18 @@ struct product_consumer {
 };
 
 /* Grid: units * split blocks, or with split 1 fewer, which then go from tile to tile;
- * clusters of `split`, of twice as many where blocks are pairs. */
+ * clusters of `split`, of 2 where blocks are pairs. */
 template <class C>
 static __global__ void __launch_bounds__(C::Threads, C::Blocks)
     product_kernel(const __grid_constant__ typename C::Job job)
 {
     extern __shared__ uint8_t shared[];
     const product_memory<C> memory(shared);
-    const uint32_t size = product_cluster<C>(job);
+    const uint32_t size = C::Pair ? 2 : (uint32_t)job.split;
     const uint32_t rank = blockIdx.x % size;
     const int32_t first = (int32_t)(blockIdx.x / size), by = (int32_t)(gridDim.x / size);
     const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0), group = warp / 4;
-    const product_share k = product_share_of(job, product_depth_rank<C>(rank));
+    const product_share k = product_share_of(job, C::Pair ? 0 : rank);
     if (threadIdx.x == 0) {
         prefetch_map(&job.a);
         prefetch_map(&job.b);
@@ -367,8 +357,6 @@ static __global__ void __launch_bounds__(C::Threads, C::Blocks)
         if constexpr (C::Wide)
             asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(C::Given));
         product_consumer<C> consumer(job, memory, group, rank);
-        if (C::Over && !C::Pair && size > 1)
-            cluster_wait();
         wait_for_previous();
         if (C::Turns && group == C::Groups - 1)
             named_arrive(PRODUCT_TURN, 256);

@@ -36,7 +36,7 @@ struct product_tile {
     static const int Stages = Stages_, Blocks = Blocks_;
     static const bool Turns = Turns_, Pair = Pair_, Splits = Splits_, Over = Over_;
     /* Registers are shared out: of a multiplying thread, of one that loads. */
-    static const bool Wide = (Parts * Columns >= 192 && Groups > 1) || Groups == 4;
+    static const bool Wide = Parts * Columns >= 192 || Groups == 4;
     static const int Given = Groups == 2 ? 232 : Groups == 3 ? 160 : 112;
     static const int Kept = Groups == 2 ? 40 : 24;
     static const int Rows = (Turns ? 1 : Groups) * Parts * 64;
@@ -74,10 +74,10 @@ struct product_tile {
     static_assert(Groups <= PRODUCT_STORE - PRODUCT_TURN, "named barriers");
     static_assert(!Wide || (Groups * Given + Kept) * 128 <= 65536, "registers");
     static_assert(!Pair || Columns % 16 == 0, "halves of whole groups of 8 rows");
-    static_assert(!Splits || !(Turns || Wide), "clusters share a tile's depth");
+    static_assert(!Splits || !(Pair || Turns || Wide), "clusters share a tile's depth");
     static_assert(Kind::Buffers <= 2, "room is counted for");
     static_assert(!Over || ResultBytes <= Stages * StageBytes, "results lie in the ring");
-    static_assert(!Over || !Turns, "a block has one tile");
+    static_assert(!Over || !(Turns || Splits), "a block has one tile, and all its depth");
     static_assert(Bytes <= Most, "a block's shared memory");
 };
 
@@ -131,7 +131,7 @@ static __device__ inline product_place product_place_of(const product_job &job,
     const uint32_t row = group * PRODUCT_GROUP + rest -
                          column * (high < PRODUCT_GROUP ? high : PRODUCT_GROUP);
     product_place p;
-    p.row = (int32_t)(C::Pair ? row * 2 + rank % 2 : row) * C::Rows;
+    p.row = (int32_t)(C::Pair ? row * 2 + rank : row) * C::Rows;
     p.column = (int32_t)column * C::Columns;
     p.batch = (int32_t)batch;
     return p;
@@ -143,19 +143,6 @@ struct product_nothing {
     {
     }
 };
-
-/* Blocks of a cluster; which share of the depth one of them has. */
-template <class C>
-static __device__ inline uint32_t product_cluster(const product_job &job)
-{
-    return (C::Pair ? 2 : 1) * (C::Splits ? (uint32_t)job.split : 1);
-}
-
-template <class C>
-static __device__ inline uint32_t product_depth_rank(uint32_t rank)
-{
-    return !C::Splits ? 0 : C::Pair ? rank / 2 : rank;
-}
 
 /* The pieces of K that a block of a cluster has. */
 struct product_share {

@@ -130,16 +130,14 @@ static inline bool map_results(product_job *job, const product_launch &l, int32_
            (!job->addend || map_matrix(&job->c, c, dtype, 64, l.panel));
 }
 
-/* Blocks that share the depth of a tile, or of each of a pair's: as many as there are
- * multiprocessors for. */
+/* Blocks that share the depth of a tile: as many as there are multiprocessors for. */
 static inline int32_t product_split_of(const product_launch &l, int32_t multiprocessors,
                                        int64_t tiles, int32_t steps)
 {
-    const int32_t each = l.pair ? 2 : 1;
     int32_t split = 1;
-    while (l.splits && 2 * split * each <= PRODUCT_SPLIT &&
+    while (l.splits && 2 * split <= PRODUCT_SPLIT &&
            2 * split * PRODUCT_LEAST_STEPS <= steps &&
-           2 * split * each * tiles <= (int64_t)multiprocessors * l.blocks)
+           2 * split * tiles <= (int64_t)multiprocessors * l.blocks)
         split *= 2;
     return split;
 }
@@ -179,7 +177,7 @@ static inline cudaError_t product_run(product_job *job, const product_launch &l,
     job->each = divisor_of(each);
     job->across = divisor_of(PRODUCT_GROUP * (int64_t)job->column_tiles);
     job->split = product_split_of(l, multiprocessors, units, job->steps);
-    const int32_t cluster = (l.pair ? 2 : 1) * job->split;
+    const int32_t cluster = l.pair ? 2 : job->split;
     const int64_t room = (int64_t)multiprocessors * l.blocks / cluster;
     const int64_t most = job->split > 1 || l.over ? units : room;
     return launch_clusters(*job, l, cluster, (units < most ? units : most) * cluster,
