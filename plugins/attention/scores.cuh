@@ -123,21 +123,6 @@ exponentials(uint32_t (&p)[C::Keys / 16][4], float (&sum)[2],
     sum[1] = part[1][0] + part[1][1];
 }
 
-static __device__ inline void store_four(uint32_t to, const float (&x)[4])
-{
-    asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};\n" ::"r"(to), "f"(x[0]),
-                 "f"(x[1]), "f"(x[2]), "f"(x[3])
-                 : "memory");
-}
-
-static __device__ inline void load_four(float (&x)[4], uint32_t from)
-{
-    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];\n"
-                 : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])
-                 : "r"(from)
-                 : "memory");
-}
-
 template <int N>
 static __device__ inline void scale_rows(float (&x)[N][4], const float (&by)[2])
 {

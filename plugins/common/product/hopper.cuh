@@ -237,11 +237,11 @@ struct product_consumer {
             product_producer<C>(job, memory, rank).load_addend(at, group, 0);
     }
 
-    /* Each row's sums to the block that stores it. */
-    __device__ inline void send(const sums &sum) const
+    /* The block's sums: of rows that it stores to where it joins them, the others to
+     * where the ring was. */
+    __device__ inline void keep(const sums &sum, int32_t share) const
     {
         const int32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-        const int32_t share = C::Rows / job.split;
 #pragma unroll
         for (int p = 0; p < C::Parts; p++)
 #pragma unroll
@@ -249,15 +249,35 @@ struct product_consumer {
                 const int32_t row =
                     (group * C::Parts + p) * 64 + warp % 4 * 16 + lane / 4 + r * 8;
                 const uint32_t to =
-                    memory.out +
-                    ((rank * share + row % share) * C::SumPitch + lane % 4 * 2) * 4;
-                const uint32_t there = address_of_rank(to, row / share);
-                const uint32_t barrier = address_of_rank(memory.joined(), row / share);
+                    (row / share == (int32_t)rank ? memory.out : memory.ring) +
+                    (row * C::SumPitch + lane % 4 * 2) * 4;
 #pragma unroll
                 for (int j = 0; j < C::Columns / 8; j++)
-                    send_two(there + j * 32, barrier, sum[p][j][r * 2],
-                             sum[p][j][r * 2 + 1]);
+                    store_two(to + j * 32, sum[p][j][r * 2], sum[p][j][r * 2 + 1]);
             }
+    }
+
+    /* Each row's sums to the block that stores it, neighbours by neighbours. */
+    __device__ inline void send(const sums &sum) const
+    {
+        enum { PIECES = C::Columns / 4, THREADS = C::Groups * 128 };
+        const int32_t share = C::Rows / job.split;
+        named_sync(PRODUCT_TURN, THREADS); /* all have read the ring */
+        keep(sum, share);
+        named_sync(PRODUCT_TURN, THREADS);
+        for (int32_t i = (int32_t)threadIdx.x; i < C::Rows * PIECES; i += THREADS) {
+            const int32_t row = i / PIECES, of = row * job.split / C::Rows;
+            const uint32_t piece = i % PIECES * 16;
+            if (of == (int32_t)rank)
+                continue;
+            float v[4];
+            load_four(v, memory.ring + row * C::SumPitch * 4 + piece);
+            send_four(address_of_rank(
+                          memory.out +
+                              (rank * share + row - of * share) * C::SumPitch * 4 + piece,
+                          (uint32_t)of),
+                      address_of_rank(memory.joined(), (uint32_t)of), v);
+        }
     }
 
     /* The block's rows of the cluster's sums. */

@@ -76,6 +76,7 @@ struct product_tile {
     static_assert(!Pair || Columns % 16 == 0, "halves of whole groups of 8 rows");
     static_assert(!Splits || !(Pair || Turns || Wide), "clusters share a tile's depth");
     static_assert(Kind::Buffers <= 2, "room is counted for");
+    static_assert(SumBytes <= Stages * StageBytes, "sums lie in the ring");
     static_assert(!Over || ResultBytes <= Stages * StageBytes, "results lie in the ring");
     static_assert(!Over || !(Turns || Splits), "a block has one tile, and all its depth");
     static_assert(Bytes <= Most, "a block's shared memory");
@@ -225,7 +226,7 @@ struct product_memory {
         barrier_init(joined(), 1);
         barrier_publish();
         if (C::Splits && split > 1)
-            barrier_expect(joined(), C::Rows * C::Columns * 4);
+            barrier_expect(joined(), (C::Rows - C::Rows / split) * C::Columns * 4);
     }
 };
 
