@@ -74,7 +74,17 @@ static __device__ inline void barrier_arrive_at(uint32_t barrier, uint32_t rank)
                  : "memory");
 }
 
-/* Four floats to a block of the cluster, whose barrier expects their bytes. */
+/* Two floats to a block of the cluster, whose barrier expects their bytes. */
+static __device__ inline void send_two(uint32_t to, uint32_t barrier, float x, float y)
+{
+    asm volatile(
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, "
+        "%2}, [%3];\n" ::"r"(to),
+        "f"(x), "f"(y), "r"(barrier)
+        : "memory");
+}
+
+/* The same of four. */
 static __device__ inline void send_four(uint32_t to, uint32_t barrier,
                                         const float (&v)[4])
 {
