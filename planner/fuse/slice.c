@@ -80,8 +80,8 @@ struct planner_slice planner_find_part(const struct planner *planner,
     int64_t begin = 0;
     for (int i = 0; i < port; i++)
         begin += planner->network->tensors[join->in[i]].dims[axis];
-    struct planner_slice s = planner_find_slice(planner, join->out[0], join->in[port],
-                                                axis, begin, format);
+    struct planner_slice s =
+        planner_find_slice(planner, join->out[0], join->in[port], axis, begin, format);
     if (s.rows) /* nobody says that he writes so */
         s = (struct planner_slice){.begin = -1, .why = s.why};
     return s;

@@ -164,7 +164,8 @@ static void expect_row_case(const struct row_case *c)
     char path[300];
     const char *single = FP32;
     expect_same_values(c->name, c->ini, FP32, FP32, 1e-6);
-    cr_assert_eq(build(&s, c->ini, &single, 1), STRATA_OK, "%s: %s", c->name, s.err.message);
+    cr_assert_eq(build(&s, c->ini, &single, 1), STRATA_OK, "%s: %s", c->name,
+                 s.err.message);
     cr_expect_eq(s.engine->execution->n_nodes, c->run, "%s: %zu run", c->name,
                  s.engine->execution->n_nodes);
     snprintf(path, sizeof path, "%s/rows.engine", scratch);
