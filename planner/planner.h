@@ -364,6 +364,7 @@ struct planner_slice {
     int64_t begin;   /* byte, or -1: it cannot */
     bool pitched;    /* by the larger one's strides, or aligned as STRATA_PITCHED_IN says:
                         not one piece of its own layout, aligned as tensors are */
+    bool rows;       /* so, and a range of its rows' elements: for STRATA_STRIDED_IN */
     const char *why; /* it cannot, or not as one piece; NULL: neither */
 };
 /* From `begin` along `dim`. */

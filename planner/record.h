@@ -44,6 +44,7 @@ struct record {
     size_t n_conversions;
     bool any_dirty; /* as in planner_model */
     bool pitched;   /* tensors may lie inside others at a pitch: since that was planned */
+    bool rows;      /* the same along rows */
     int64_t objective, bound;
     bool proved;
     uint64_t nodes;
