@@ -387,7 +387,7 @@ void sketch_draw(struct sketch *s, unsigned seed, int device)
             snprintf(n->pin, sizeof n->pin, "format = %s\n",
                      pins_fp32[s->device][sketch_roll(s, 4)]);
     }
-    for (int i = 0; i < layers; i++)
+    for (int i = 0; i < layers && s->n < MAX_NODES; i++)
         if (sketch_roll(s, 8))
             add_layer(s);
         else
