@@ -22,10 +22,11 @@ static size_t put_inside(char *text, size_t size, const strata_engine *e,
 {
     const struct execution *x = e->execution;
     for (int i = 0; i < n; i++) {
-        const struct execution_value *all = &x->values[x->values[values[i]].owner];
-        if (!x->values[values[i]].pitched)
+        const struct execution_value *part = &x->values[values[i] < 0 ? 0 : values[i]];
+        if (values[i] < 0 || !part->pitched) /* an absent input has none */
             continue;
-        const int dim = shortened(&x->values[values[i]].desc, &all->desc);
+        const struct execution_value *all = &x->values[part->owner];
+        const int dim = shortened(&part->desc, &all->desc);
         const int used =
             snprintf(text, size, "%s %.200s in place, at a pitch of %lld %s", what,
                      e->network->tensors[all->tensor].name,
