@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Two contexts take turns, so that what the chip does to one it does to the other. Most
- * contests are plain soon. Where memory lies makes some tenths of a per cent: who holds is
- * first timed beside contexts of its own engine, and what it is ahead of them counts for
- * nothing; who seems to win is timed again in a new context, and in longer turns, in
+ * contests are plain soon. Where memory lies makes some tenths of a per cent: who holds
+ * is first timed beside contexts of its own engine, and what it is ahead of them counts
+ * for nothing; who seems to win is timed again in a new context, and in longer turns, in
  * which a limit of power shows.
  */
 #include "engine/trials/contest.h"

@@ -265,11 +265,9 @@ static int float8_run(const strata_run *r)
     const int status = job_of(&a, r);
     if (status != STRATA_OK || !aligned(a.job) || a.job.plan.keys == 0)
         return status != STRATA_OK ? status : run_plain(r, a);
-    return launched(r,
-                    quantized_attention_float8(
-                        &a, r->workspace, counting_of(r),
-                        layer_stream(r)),
-                    "float8");
+    return launched(
+        r, quantized_attention_float8(&a, r->workspace, counting_of(r), layer_stream(r)),
+        "float8");
 }
 
 /* ---- tables ------------------------------------------------------------------------ */
