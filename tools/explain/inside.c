@@ -22,8 +22,10 @@ static size_t put_inside(char *text, size_t size, const strata_engine *e,
 {
     const struct execution *x = e->execution;
     for (int i = 0; i < n; i++) {
-        const struct execution_value *part = &x->values[values[i] < 0 ? 0 : values[i]];
-        if (values[i] < 0 || !part->pitched) /* an absent input has none */
+        if (values[i] < 0) /* absent */
+            continue;
+        const struct execution_value *part = &x->values[values[i]];
+        if (!part->pitched)
             continue;
         const struct execution_value *all = &x->values[part->owner];
         const int dim = shortened(&part->desc, &all->desc);
