@@ -21,7 +21,7 @@ static const char together[] = "all in one PooledConvolution";
 
 struct chain {
     int nodes[MOST_MEMBERS];
-    int n, whole; /* members; those to the maxima */
+    int n, whole;                        /* members; those to the maxima */
     const strata_activation *activation; /* or NULL */
     const strata_pooling *pooling;
     const struct made_layer *rounded; /* maxima and their Quantize, or NULL */

@@ -53,9 +53,8 @@ static int shape(const strata_node *n)
     if (status != STRATA_OK)
         return status;
     filters_shape(n, &s.shape.pool, s.shape.filters);
-    return s.to.to == 0
-               ? STRATA_OK
-               : quantized_check_output(n, &s.to, &n->weight[POOLED_SCALE_OUT]);
+    return s.to.to == 0 ? STRATA_OK
+                        : quantized_check_output(n, &s.to, &n->weight[POOLED_SCALE_OUT]);
 }
 
 static double flops(const strata_node *n)
@@ -266,7 +265,8 @@ static void exact_plane(const struct pooled *s, const double *x, const double *w
 static int reference_run(const strata_node *n, const void *const *in,
                          const void *const *weight, void *const *out)
 {
-    const double *x = in[0], *factors = weight[POOLED_WEIGHT], *bias = weight[POOLED_BIAS];
+    const double *x = in[0], *factors = weight[POOLED_WEIGHT],
+                 *bias = weight[POOLED_BIAS];
     struct pooled s;
     const int status = resolve(n, &s);
     if (status != STRATA_OK)

@@ -344,7 +344,7 @@ struct three_way {
     const pooled_job &job;
     const stem_tail &tail;
     const pooled_result<S> &result;
-    uint8_t *stage; /* of a row of maxima */
+    uint8_t *stage;                        /* of a row of maxima */
     typename pooled_result<S>::Element *y; /* the thread's first piece of the next one */
     int32_t count, skip;   /* maxima of a row, behind the thread's; before them */
     int32_t columns;       /* of results that there are */
@@ -355,8 +355,8 @@ struct three_way {
     __device__ inline three_way(const pooled_job &job_, const pooled_row &at,
                                 const stem_tail &tail_, const pooled_result<S> &result_,
                                 uint8_t *ring, uint32_t filter)
-        : job(job_), tail(tail_), result(result_), stage(ring + RING * S::Pair), skip(at.w - at.q / 2),
-          columns(job.stem.out_w - at.q), before(-2), ready(false)
+        : job(job_), tail(tail_), result(result_), stage(ring + RING * S::Pair),
+          skip(at.w - at.q / 2), columns(job.stem.out_w - at.q), before(-2), ready(false)
     {
         const int32_t piece = threadIdx.x % 8, first = threadIdx.x / 8;
         const bool none = filter + piece * 8 >= job.stem.stored;

@@ -19,7 +19,7 @@ enum { MOST_POOLED = 3 }; /* columns of a maximum */
 /* A maximum's rows begin stride_h below those of the one above, and one is of both at
  * most; the last row of each is another. */
 struct pooled_job {
-    stem_wgmma_job stem; /* out_h, out_w: of the convolution; high, rows: of maxima */
+    stem_wgmma_job stem;    /* out_h, out_w: of the convolution; high, rows: of maxima */
     const float *scale_out; /* of bytes, with zero_out and is_unsigned */
     uint32_t pitch; /* elements from a pixel to the next: above `stored` inside others */
     int32_t wide;   /* maxima of a row of an image */
@@ -62,13 +62,16 @@ static __device__ inline uint4 larger_eight(const uint4 &a, const uint4 &b)
 
 /* A shape whose maxima become bytes. */
 template <class S>
-struct pooled_rounded : S {};
+struct pooled_rounded : S {
+};
 
 template <class S>
 struct pooled_result {
     typedef __half Element;
 
-    __device__ inline explicit pooled_result(const pooled_job &) {}
+    __device__ inline explicit pooled_result(const pooled_job &)
+    {
+    }
     __device__ inline void put(__half *y, const uint4 &eight) const
     {
         *(uint4 *)y = eight;
@@ -223,7 +226,8 @@ struct pooled_way {
                                  const stem_tail &tail_, const pooled_result<S> &result_,
                                  uint8_t *memory, uint32_t filter)
         : job(job_), at(at_), tail(tail_), result(result_),
-          stage(memory + RING * S::Pair), other(stage + S::Stage), most(memory + S::Shared)
+          stage(memory + RING * S::Pair), other(stage + S::Stage),
+          most(memory + S::Shared)
     {
         const int32_t below = job.kernel_h - job.begin_h; /* the first maximum */
         both = job.kernel_h > job.stride_h;
@@ -261,11 +265,10 @@ struct pooled_way {
 /* Rows of maxima from at.h to `last` of one tile. Rows of windows are made in two parts;
  * what becomes of the second is done while the next row's are made. */
 template <typename T, class S>
-static __device__ inline void pooled_walk(const pooled_job &job, const pooled_row &at,
-                                          int32_t last, const stem_tail &tail,
-                                          const pooled_result<S> &result,
-                                          const uint4 (&weight)[S::Steps], uint8_t *ring,
-                                          uint32_t filter)
+static __device__ inline void
+pooled_walk(const pooled_job &job, const pooled_row &at, int32_t last,
+            const stem_tail &tail, const pooled_result<S> &result,
+            const uint4 (&weight)[S::Steps], uint8_t *ring, uint32_t filter)
 {
     const int First = (S::Columns + 16) / 32 * 16, Second = S::Columns - First;
     const stem_wgmma_job &stem = job.stem;

@@ -40,8 +40,8 @@ TestSuite(fuse_pooled, .init = open_scales, .fini = scratch_remove, .timeout = 3
 /* To bytes and back. */
 #define ROUNDED(scale, more)                                                             \
     "[weights scales]\nfile = scales.safetensors\n[layer q]\ntype = Quantize\n"          \
-    "scale = scales:" scale "\n" more "[layer y]\ntype = Dequantize\nscale = scales:"     \
-    scale "\n"
+    "scale = scales:" scale "\n" more                                                    \
+    "[layer y]\ntype = Dequantize\nscale = scales:" scale "\n"
 
 static const struct chain_case chains[] = {
     {"maxima of an activation", HEAD("pool") FIRST RELU MAXIMA("pad = 1\n"), "conv", 3,
@@ -230,9 +230,9 @@ static void expect_on_cuda(const char *ini, enum candidate_kind wanted)
 }
 
 #define CUDA_STEM(outputs)                                                               \
-    "[network]\nformat = 1\noutputs = " outputs "\n[weights w]\nrandom = 3\n"           \
+    "[network]\nformat = 1\noutputs = " outputs "\n[weights w]\nrandom = 3\n"            \
     "[input image]\nshape = 8 x 3 x 224 x 224\n"                                         \
-    "[build]\nprecision = fp16\nmath = tensor_op\ncosts = analytic\n" CONVOLUTION(        \
+    "[build]\nprecision = fp16\nmath = tensor_op\ncosts = analytic\n" CONVOLUTION(       \
         "conv", 64, 7x7, "stride = 2\npad = 3\n") RELU MAXIMA("pad = 1\n")
 
 Test(fuse_pooled, first_layers_are_taken_on_cuda)
