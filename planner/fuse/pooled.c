@@ -30,19 +30,31 @@ static bool is_maxima(const struct network_layer *l)
            !p->indices;
 }
 
+/* The maxima behind a node, or -1. They may also be rounded in their own pass, which is a
+ * group that begins with them. */
+static int maxima_behind(const struct planner *planner, int node, const int *reader)
+{
+    const int next =
+        members_are_joined(planner, node) ? reader[planner->nodes[node].out[0]] : -1;
+    return next >= 0 && members_may_end(planner, next) &&
+                   is_maxima(planner->nodes[next].layer)
+               ? next
+               : -1;
+}
+
 /* Whether a Convolution begins one. */
 static bool find_chain(struct chain *c, const struct planner *planner, const int *reader,
                        int node)
 {
     *c = (struct chain){.nodes = {node}, .n = 1};
-    node = members_next(planner, node, reader);
-    if (node >= 0 && is_type(planner->nodes[node].layer, "core::Activation@1") &&
-        planner->nodes[node].layer->n_inputs == 1) {
-        c->activation = planner->nodes[node].layer->params;
-        c->nodes[c->n++] = node;
-        node = members_next(planner, node, reader);
+    const int next = members_next(planner, node, reader);
+    if (next >= 0 && is_type(planner->nodes[next].layer, "core::Activation@1") &&
+        planner->nodes[next].layer->n_inputs == 1) {
+        c->activation = planner->nodes[next].layer->params;
+        c->nodes[c->n++] = node = next;
     }
-    if (node < 0 || !is_maxima(planner->nodes[node].layer))
+    node = maxima_behind(planner, node, reader);
+    if (node < 0)
         return false;
     c->pooling = planner->nodes[node].layer->params;
     c->nodes[c->n++] = node;

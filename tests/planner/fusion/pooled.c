@@ -4,17 +4,35 @@
  * and that values are those without, whichever of the ways is planned; and that none is
  * timed where only a plain loop runs it.
  */
+#include "io/weights/weights.h"
 #include "tests/planner/fusion/prices.h"
 
 #define POOLED "core::PooledConvolution@1"
 
-TestSuite(fuse_pooled, .init = scratch_make, .fini = scratch_remove, .timeout = 300);
+/* A scale, which is read from a file. */
+static void make(void)
+{
+    const float step = 0x1p-9F;
+    const struct weight_view view = {"a", WEIGHT_F32, 1, {1}, &step, sizeof step};
+    scratch_make();
+    cr_assert_eq(weights_save(in_scratch("steps.safetensors"), &view, 1, NULL),
+                 STRATA_OK);
+}
+
+TestSuite(fuse_pooled, .init = make, .fini = scratch_remove, .timeout = 300);
 
 #define HEAD CHAIN_HEAD
 #define FIRST CONVOLUTION("conv", 8, 3x3, "pad = 1\n")
 #define RELU ACT("relu", "relu")
 #define MAXIMA(more) "[layer pool]\ntype = Pooling\nkernel = 3x3\nstride = 2\n" more
 #define ABS(name, of) "[layer " name "]\ntype = Unary\nop = abs\ninputs = " of "\n"
+
+/* Rounded by their own pass, or as the layer that has them in its pass leaves them. */
+#define ROUNDED                                                                          \
+    HEAD("y")                                                                            \
+    "[weights steps]\nfile = steps.safetensors\n" FIRST RELU MAXIMA("")                  \
+        "[layer bytes]\ntype = Quantize\ndtype = int8\nscale = steps:a\n"               \
+        "[layer y]\ntype = Dequantize\nscale = steps:a\n"
 
 /* Its first part is read by the second, too. */
 #define JOINED(more)                                                                     \
@@ -29,6 +47,7 @@ static const struct chain_case chains[] = {
     {"maxima of results", HEAD("pool") FIRST MAXIMA(""), "conv", 2, 0},
     {"something behind", HEAD("y") FIRST RELU MAXIMA("") ABS("y", "pool"), "conv", 3, 0},
     {"a concatenation", JOINED("pad = 1\n"), "conv", 3, 0},
+    {"bytes", ROUNDED, "conv", 3, 0},
     {"another activation",
      HEAD("pool") FIRST ACT("relu", "silu") MAXIMA("ceil_mode = yes\n"), "conv", 3, 0},
     {"bounds",
@@ -98,6 +117,20 @@ Test(fuse_pooled, is_taken_where_it_is_cheaper)
     cr_expect_eq(chosen_for(&s, "pool"), CANDIDATE_ABSORBED);
     cr_expect_str_eq(reason_of(&s, "pool"), "conv: all in one PooledConvolution");
     cr_expect(s.planner->fusions[chain_node(&s, "pool")].done);
+    planning_close(&s);
+}
+
+Test(fuse_pooled, is_weighed_against_maxima_that_round)
+{
+    struct planning s;
+    plan_at(&s, ROUNDED, 100, 1000);
+    cr_expect_eq(chosen_for(&s, "conv"), CANDIDATE_GROUP);
+    cr_expect_eq(chosen_for(&s, "pool"), CANDIDATE_ABSORBED);
+    cr_expect_eq(chosen_for(&s, "bytes"), CANDIDATE_RUN);
+    planning_close(&s);
+    plan_at(&s, ROUNDED, 100000, 1000);
+    cr_expect_eq(chosen_for(&s, "conv"), CANDIDATE_RUN);
+    cr_expect_neq(chosen_for(&s, "pool"), CANDIDATE_ABSORBED);
     planning_close(&s);
 }
 
