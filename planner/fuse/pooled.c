@@ -38,9 +38,8 @@ static bool is_maxima(const struct network_layer *l)
 /* Maxima and a Quantize that are one group already (quantize.c); or NULL. */
 static const struct made_layer *rounded_in_pass(const struct planner *planner, int node)
 {
-    const struct planner_node *n = &planner->nodes[node];
-    const struct planner_group *g = n->group;
-    return g && g->members == 2 && n->previous < 0 && !n->longer && !n->unread &&
+    const struct planner_group *g = planner->nodes[node].group;
+    return g && g->members == 2 && !planner->nodes[node].longer &&
                    g->made.layer.type == planner->network->quantized_pooling
                ? &g->made
                : NULL;
@@ -55,13 +54,14 @@ static bool has_scale(const struct made_layer *rounded)
            scale > 0 && isfinite(scale);
 }
 
-/* The node behind another one's in its chain, where maxima may have a group; or -1. */
-static int behind(const struct planner *planner, int node, const int *reader)
+/* The maxima behind a node, or -1. They may also be rounded in their own pass, which is a
+ * group that begins with them. */
+static int maxima_behind(const struct planner *planner, int node, const int *reader)
 {
     const int next =
         members_are_joined(planner, node) ? reader[planner->nodes[node].out[0]] : -1;
-    return next >= 0 &&
-                   (members_may_have(planner, next) || rounded_in_pass(planner, next))
+    return next >= 0 && members_may_end(planner, next) &&
+                   is_maxima(planner->nodes[next].layer)
                ? next
                : -1;
 }
@@ -71,14 +71,14 @@ static bool find_chain(struct chain *c, const struct planner *planner, const int
                        int node)
 {
     *c = (struct chain){.nodes = {node}, .n = 1};
-    node = behind(planner, node, reader);
-    if (node >= 0 && is_type(planner->nodes[node].layer, "core::Activation@1") &&
-        planner->nodes[node].layer->n_inputs == 1) {
-        c->activation = planner->nodes[node].layer->params;
-        c->nodes[c->n++] = node;
-        node = behind(planner, node, reader);
+    const int next = members_next(planner, node, reader);
+    if (next >= 0 && is_type(planner->nodes[next].layer, "core::Activation@1") &&
+        planner->nodes[next].layer->n_inputs == 1) {
+        c->activation = planner->nodes[next].layer->params;
+        c->nodes[c->n++] = node = next;
     }
-    if (node < 0 || !is_maxima(planner->nodes[node].layer))
+    node = maxima_behind(planner, node, reader);
+    if (node < 0)
         return false;
     c->pooling = planner->nodes[node].layer->params;
     c->nodes[c->n++] = node;

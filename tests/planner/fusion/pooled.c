@@ -4,25 +4,25 @@
  * which are; that prices decide, and that values are those without, whichever of the ways
  * is planned; and that none is timed where only a plain loop runs it.
  */
+#include "io/weights/weights.h"
 #include "tests/planner/fusion/prices.h"
 
 #define POOLED "core::PooledConvolution@1"
 
-/* Two scales. */
-static void open_scales(void)
+/* Scales, which are read from a file. */
+static void make(void)
 {
-    static const char head[] =
-        "{\"s\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
-        "\"below\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}";
-    static const float scales[] = {0.015625F, -0.015625F};
-    char bytes[8 + sizeof head - 1 + sizeof scales] = {(char)(sizeof head - 1)};
+    const float step = 0x1p-6F, below = -0x1p-6F;
+    const struct weight_view views[] = {
+        {"s", WEIGHT_F32, 1, {1}, &step, sizeof step},
+        {"below", WEIGHT_F32, 1, {1}, &below, sizeof below},
+    };
     scratch_make();
-    memcpy(bytes + 8, head, sizeof head - 1);
-    memcpy(bytes + 8 + sizeof head - 1, scales, sizeof scales);
-    spill("scales.safetensors", bytes, sizeof bytes);
+    cr_assert_eq(weights_save(in_scratch("scales.safetensors"), views, 2, NULL),
+                 STRATA_OK);
 }
 
-TestSuite(fuse_pooled, .init = open_scales, .fini = scratch_remove, .timeout = 300);
+TestSuite(fuse_pooled, .init = make, .fini = scratch_remove, .timeout = 300);
 
 #define HEAD CHAIN_HEAD
 #define FIRST CONVOLUTION("conv", 8, 3x3, "pad = 1\n")
@@ -42,6 +42,8 @@ TestSuite(fuse_pooled, .init = open_scales, .fini = scratch_remove, .timeout = 3
     "[weights scales]\nfile = scales.safetensors\n[layer q]\ntype = Quantize\n"          \
     "scale = scales:" scale "\n" more                                                    \
     "[layer y]\ntype = Dequantize\nscale = scales:" scale "\n"
+
+#define BYTES HEAD("y") FIRST RELU MAXIMA("pad = 1\n") ROUNDED("s", "dtype = int8\n")
 
 static const struct chain_case chains[] = {
     {"maxima of an activation", HEAD("pool") FIRST RELU MAXIMA("pad = 1\n"), "conv", 3,
@@ -63,9 +65,7 @@ static const struct chain_case chains[] = {
      HEAD("pool") "[layer conv]\ntype = Convolution\nfilters = 8\nkernel = 3x3\n"
                   "weight = w\n" MAXIMA("pad_mode = same_lower\n"),
      "conv", 2, 0},
-    {"maxima that become bytes",
-     HEAD("y") FIRST RELU MAXIMA("pad = 1\n") ROUNDED("s", "dtype = int8\n"), "conv", 3,
-     4},
+    {"maxima that become bytes", BYTES, "conv", 3, 4},
     {"results that become bytes", HEAD("y") FIRST MAXIMA("") ROUNDED("s", ""), "conv", 2,
      3},
     {"bytes by a scale below 0",
@@ -127,6 +127,20 @@ Test(fuse_pooled, is_taken_where_it_is_cheaper)
     cr_expect_eq(chosen_for(&s, "pool"), CANDIDATE_ABSORBED);
     cr_expect_str_eq(reason_of(&s, "pool"), "conv: all in one PooledConvolution");
     cr_expect(s.planner->fusions[chain_node(&s, "pool")].done);
+    planning_close(&s);
+}
+
+Test(fuse_pooled, is_weighed_against_maxima_that_round)
+{
+    struct planning s;
+    plan_at(&s, BYTES, 100, 1000);
+    cr_expect_eq(chosen_for(&s, "conv"), CANDIDATE_LONGER);
+    cr_expect_eq(chosen_for(&s, "pool"), CANDIDATE_ABSORBED);
+    cr_expect_eq(chosen_for(&s, "q"), CANDIDATE_ABSORBED);
+    planning_close(&s);
+    plan_at(&s, BYTES, 100000, 1000);
+    cr_expect_eq(chosen_for(&s, "conv"), CANDIDATE_RUN);
+    cr_expect_neq(chosen_for(&s, "pool"), CANDIDATE_ABSORBED);
     planning_close(&s);
 }
 
