@@ -30,9 +30,9 @@ TestSuite(fuse_pooled, .init = make, .fini = scratch_remove, .timeout = 300);
 /* Rounded by their own pass, or as the layer that has them in its pass leaves them. */
 #define ROUNDED                                                                          \
     HEAD("y")                                                                            \
-    "[weights steps]\nfile = steps.safetensors\n" FIRST RELU MAXIMA("")                  \
-        "[layer bytes]\ntype = Quantize\ndtype = int8\nscale = steps:a\n"               \
-        "[layer y]\ntype = Dequantize\nscale = steps:a\n"
+    "[weights steps]\nfile = steps.safetensors\n" FIRST RELU MAXIMA(                     \
+        "") "[layer bytes]\ntype = Quantize\ndtype = int8\nscale = steps:a\n"            \
+            "[layer y]\ntype = Dequantize\nscale = steps:a\n"
 
 /* Its first part is read by the second, too. */
 #define JOINED(more)                                                                     \
