@@ -92,7 +92,8 @@ char *explain_remedy_text(const struct planner *planner,
 size_t explain_relabels(const struct execution *x);
 size_t explain_erased(const struct planner *planner);
 /* The whole report, which is also a saved plan. Keys: plan (version),
- * network, device, totals, nodes, tensors, reformats, fusions, merges, in_place, costs.
+ * network, device, totals, nodes, tensors, reformats, fusions, merges, left, in_place,
+ * costs.
  * x: the plan's; weight_bytes: of device memory where it runs, 0 if it does not. NULL: no
  * memory. */
 json_t *explain_json(const struct planner *planner, const struct execution *x,

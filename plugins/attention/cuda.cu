@@ -2,8 +2,8 @@
  *
  * Attention on CUDA: the impls, and from a call to a job.
  */
+#include "kernels/counting.cuh"
 #include "plugins/attention/job.cuh"
-#include "plugins/common/counting.cuh"
 
 /* ---- from a call to a job -------------------------------------------------------------
  */

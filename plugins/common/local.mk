@@ -4,7 +4,6 @@ EXTRA_DIST += \
 	plugins/common/cast.h \
 	plugins/common/convert.cuh \
 	plugins/common/copy_ahead.cuh \
-	plugins/common/counting.cuh \
 	plugins/common/deconvolution/deconvolution.h \
 	plugins/common/dense.h \
 	plugins/common/dense_weight.h \

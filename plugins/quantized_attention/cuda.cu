@@ -2,7 +2,7 @@
  *
  * QuantizedAttention on CUDA: the impls, and the plain one, a warp for each query.
  */
-#include "plugins/common/counting.cuh"
+#include "kernels/counting.cuh"
 #include "plugins/quantized_attention/float8.h"
 #include "plugins/quantized_attention/quantized_attention.h"
 

@@ -4,8 +4,8 @@
  * device memory of a context, 0 at first and, which is the kernel's care, after each
  * launch again.
  */
-#ifndef PLUGINS_COMMON_COUNTING_CUH
-#define PLUGINS_COMMON_COUNTING_CUH
+#ifndef KERNELS_COUNTING_CUH
+#define KERNELS_COUNTING_CUH
 
 #include "kernels/layer.cuh"
 
@@ -37,4 +37,4 @@ static inline void *counting_of(const strata_run *r)
     return ((const counting_context *)r->ctx)->counters;
 }
 
-#endif /* PLUGINS_COMMON_COUNTING_CUH */
+#endif /* KERNELS_COUNTING_CUH */
