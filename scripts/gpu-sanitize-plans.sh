@@ -128,11 +128,11 @@ choose_runs() {
     [ "$ended" -eq "$all" ] && [ -s "$runs" ] || failed=1
 }
 
-# Kernels of modules over libraries, one of them or the other by their names in C++.
+# The names in C++ of the kernels of modules over libraries, as a regular expression.
 kernels_beside() {
-    names=$(sed -n 's/^\(cublaslt\|[a-z_]*-cudnn\)\.so _Z[0-9]*\([a-z0-9_]*_kernel\).*/\2/p' \
-        "$logs/plans.kernels" | sort -u | paste -s -d '|')
-    echo ".*($names).*"
+    names=$(grep -E '^(cublaslt|[a-z_]*-cudnn)\.so ' "$logs/plans.kernels" |
+        sed -n 's/.* _Z[0-9]*\([a-z0-9_]*_kernel\).*/\1/p' | sort -u | paste -s -d '|')
+    [ -z "$names" ] || echo ".*($names).*"
 }
 
 # Of the runs one part in so many, to logs from the number `job` on.
@@ -155,7 +155,7 @@ check() { # tool
     else
         check_runs "$1" "$jobs" -w cudnn,cublaslt
         looked_at=$(kernels_beside)
-        check_runs "$1" "$beside" -o cudnn,cublaslt
+        [ -z "$looked_at" ] || check_runs "$1" "$beside" -o cudnn,cublaslt
     fi
     wait
     asked=$logs/plans.kernels
