@@ -234,30 +234,45 @@ static int list_pairs(struct finding *f, strata_error *err)
 /* ---- regions ------------------------------------------------------------------------
  */
 
-/* Float tensors that layers make are alive from there to the last one that reads them, or
- * what they are with pairs between: how many more or fewer there are behind each layer. */
-static int find_changes(int **out, const struct finding *f, strata_error *err)
+/* The last layer that reads each tensor, or what it is with pairs behind it. */
+static int *find_last(const struct finding *f, strata_error *err)
 {
     const strata_network *net = f->net;
-    int *changes = *out = zalloc(net->n_layers + 1, sizeof *changes, "pairs", err);
     int *last = list_of(net->n_tensors, -1, err);
     for (size_t t = 0; last && t < net->n_tensors; t++) {
         const int class = f->class_of[t], reader = f->last_reader[t];
-        const bool inside = reader < (int)net->n_layers && reader >= 0 &&
+        const bool inside = reader >= 0 && reader < (int)net->n_layers &&
                             f->pair_of[reader] >= 0; /* what that makes is of the class */
         if (!inside && reader > last[class])
             last[class] = reader;
     }
-    for (size_t t = 0; changes && last && t < net->n_tensors; t++) {
+    return last;
+}
+
+/* Float tensors are alive from who makes them to who reads them last; network inputs only
+ * where a pair reads them, as others, masks say, may be read by every block. out[0]: how
+ * many are alive before all layers; out[1 + i]: how many more are behind layer i. */
+static int find_changes(int **out, const struct finding *f, strata_error *err)
+{
+    const strata_network *net = f->net;
+    int *changes = *out = zalloc(net->n_layers + 2, sizeof *changes, "pairs", err);
+    int *last = find_last(f, err);
+    bool *paired = zalloc(net->n_tensors, sizeof *paired, "pairs", err);
+    for (size_t t = 0; paired && t < net->n_tensors; t++)
+        if (f->class_of[t] != (int)t)
+            paired[f->class_of[t]] = true;
+    for (size_t t = 0; changes && last && paired && t < net->n_tensors; t++) {
         const int producer = net->tensors[t].producer;
-        if (f->class_of[t] != (int)t || producer < 0 || last[t] <= producer ||
-            !dtype_is_free(net->tensors[t].dtype))
+        if (f->class_of[t] != (int)t || last[t] <= producer ||
+            (producer < 0 && !paired[t]) || !dtype_is_free(net->tensors[t].dtype))
             continue;
-        changes[producer]++;
-        changes[last[t]]--;
+        changes[1 + producer]++;
+        changes[1 + last[t]]--;
     }
+    const bool made = changes && last && paired;
     free(last);
-    return changes && last ? STRATA_OK : STRATA_ENOMEM;
+    free(paired);
+    return made ? STRATA_OK : STRATA_ENOMEM;
 }
 
 /* Whether a layer reads floats that a pair makes. */
@@ -276,7 +291,7 @@ static int list_regions(struct finding *f, const int *changes, strata_error *err
 {
     const strata_network *net = f->net;
     struct network_pairs *p = f->out;
-    int alive = 0, status = STRATA_OK;
+    int alive = changes[0], status = STRATA_OK;
     for (size_t i = 0; i < net->n_layers && status == STRATA_OK; i++) {
         const struct network_layer *l = &net->layers[i];
         if (f->pair_of[i] < 0 && (alive <= 1 || p->n_regions == 0) &&
@@ -289,7 +304,7 @@ static int list_regions(struct finding *f, const int *changes, strata_error *err
         p->region_of[i] = (int)p->n_regions - 1;
         if (f->pair_of[i] < 0 && p->n_regions > 0)
             p->regions[p->n_regions - 1].last = (int)i;
-        alive += changes[i];
+        alive += changes[1 + i];
     }
     return status;
 }
