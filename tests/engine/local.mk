@@ -20,6 +20,7 @@ CRITERION_TESTS += \
 	tests/engine/save \
 	tests/engine/sizes/shapes \
 	tests/engine/sizes/versions \
+	tests/engine/devices/mixture \
 	tests/engine/devices/staging \
 	tests/engine/devices/trials \
 	tests/engine/state \
@@ -58,7 +59,13 @@ tests_engine_quantized_fold_SOURCES = tests/engine/quantized/fold.c \
 	tests/engine/engine_saved.h tests/engine/engine_session.h
 tests_engine_quantized_fold_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_engine_quantized_fold_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_engine_devices_mixture_SOURCES = tests/engine/devices/mixture.c \
+	tests/engine/devices/played.h tests/engine/quantized/mixed_net.h \
+	tests/engine/engine_saved.h tests/engine/engine_session.h
+tests_engine_devices_mixture_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_engine_devices_mixture_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_engine_quantized_mixed_SOURCES = tests/engine/quantized/mixed.c \
+	tests/engine/quantized/mixed_net.h \
 	tests/engine/engine_saved.h tests/engine/engine_session.h
 tests_engine_quantized_mixed_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_engine_quantized_mixed_LDADD = $(LDADD) $(JANSSON_LIBS)
