@@ -49,8 +49,8 @@ static int plan_engine(strata_engine *e, const struct origin *from, strata_error
     } else {
         status = e->lender
                      ? planner_make(&e->planner, e->network, &device, &costs.source, err)
-                     : planner_make_mixed(&e->planner, e->network, &device,
-                                          &costs.source, err);
+                     : planner_make_mixed(&e->planner, e->network, &device, &costs.source,
+                                          err);
     }
     if (status != STRATA_OK)
         return status;

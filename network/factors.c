@@ -140,15 +140,15 @@ static bool lacks_pairs(const strata_network *net)
     return net != NULL;
 }
 
-bool network_has_plain_weight(const strata_network *net, const struct network_layer *layer)
+bool network_has_plain_weight(const strata_network *net,
+                              const struct network_layer *layer)
 {
     if (!network_has_factors(layer))
         return true;
     const struct network_weight *w = &layer->weights[0];
     const int producer = layer->n_inputs ? net->tensors[layer->inputs[0]].producer : -1;
-    const bool rounded =
-        producer >= 0 &&
-        strcmp(net->layers[producer].type->full_name, "core::Dequantize@1") == 0;
+    const bool rounded = producer >= 0 && strcmp(net->layers[producer].type->full_name,
+                                                 "core::Dequantize@1") == 0;
     return lacks_pairs(net) && !w->shared && !w->factors->shared && !rounded;
 }
 

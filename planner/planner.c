@@ -143,9 +143,9 @@ int planner_make_recorded(struct planner **out, const strata_network *network,
         planner_merges_read(&planner->merges, json_object_get(record->json, "merges"),
                             planner_unmerged(planner), err);
     if (status == STRATA_OK)
-        status =
-            planner_mixes_read(&planner->mixes, json_object_get(record->json, "quantised"),
-                               planner_unmixed(planner), err);
+        status = planner_mixes_read(&planner->mixes,
+                                    json_object_get(record->json, "quantised"),
+                                    planner_unmixed(planner), err);
     if (status != STRATA_OK) {
         planner_free(planner);
         return status;

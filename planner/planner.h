@@ -37,8 +37,8 @@ struct planner_device {
     struct device_properties properties;
     int math;    /* STRATA_MATH_*: what this or the network allows */
     int threads; /* of a host's kernels; 0: as the network says */
-    bool quiet;  /* plans are but compared: what became of layers is neither noted nor told
-                  */
+    bool quiet; /* plans are but compared: what became of layers is neither noted nor told
+                 */
 };
 
 /* Layers that another may compute in its own pass. A chain takes them in this order, and

@@ -21,7 +21,7 @@ struct mixture {
     strata_handle *handle;
     struct cost_device costs;
     struct contender best, alike[KINDS], again;
-    size_t n; /* regions */
+    size_t n;                         /* regions */
     int64_t *places, *surplus[KINDS]; /* of each region; of each kind */
 };
 
@@ -63,7 +63,8 @@ static int time_alike(struct mixture *m, int kind, strata_error *err)
     if (status == STRATA_OK)
         status = open_engine(c, m, planner, err);
     if (status == STRATA_OK)
-        status = context_cost_in_place(c->context, c->engine->execution, IN_PLACE_MS, err);
+        status =
+            context_cost_in_place(c->context, c->engine->execution, IN_PLACE_MS, err);
     if (status == STRATA_OK && c->engine->execution->in_place == 0)
         status = error_set(err, STRATA_EUNSUPPORTED, "runs are not one graph");
     if (status != STRATA_OK)

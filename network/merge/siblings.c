@@ -149,9 +149,9 @@ static bool has_joinable_weights(const strata_network *net, const struct network
     for (size_t w = 0; w < l->type->n_weights; w++) {
         const struct network_weight *x = &l->weights[w];
         const int axis = joint.weight_axis[w];
-        if (network_has_weight(l, w) && (x->dtype != STRATA_FP32 ||
-                                         may_be_integers(net, l, x) ||
-                                         x->rank <= axis || x->dims[axis] != results))
+        if (network_has_weight(l, w) &&
+            (x->dtype != STRATA_FP32 || may_be_integers(net, l, x) || x->rank <= axis ||
+             x->dims[axis] != results))
             return false;
     }
     return true;

@@ -13,8 +13,10 @@
 #include "core/alloc.h"
 #include "core/text.h"
 
-enum { SCALE, ZERO };    /* weights of Quantize and Dequantize */
-enum { MOST_LAYERS = 8 }; /* behind each other that are asked whether they give less than 0 */
+enum { SCALE, ZERO }; /* weights of Quantize and Dequantize */
+enum {
+    MOST_LAYERS = 8
+}; /* behind each other that are asked whether they give less than 0 */
 
 static const char quantize[] = "core::Quantize@1", dequantize[] = "core::Dequantize@1";
 
@@ -67,17 +69,16 @@ static bool ends_at_zero(const strata_network *net, const struct network_layer *
 {
     const int dtype = net->tensors[q->outputs[0]].dtype;
     float zero;
-    return (dtype == STRATA_INT8 || dtype == STRATA_UINT8) &&
-           read_one(&zero, q, ZERO) && zero <= (dtype == STRATA_INT8 ? -128 : 0);
+    return (dtype == STRATA_INT8 || dtype == STRATA_UINT8) && read_one(&zero, q, ZERO) &&
+           zero <= (dtype == STRATA_INT8 ? -128 : 0);
 }
 
 /* Layers that only move values, or take averages and maxima of them. */
 static bool passes_sign(const struct network_layer *l)
 {
-    static const char *const types[] = {"core::Pooling@1",       "core::Shuffle@1",
-                                        "core::Slice@1",         "core::Identity@1",
-                                        "core::Concatenation@1", quantize,
-                                        dequantize};
+    static const char *const types[] = {
+        "core::Pooling@1",       "core::Shuffle@1", "core::Slice@1", "core::Identity@1",
+        "core::Concatenation@1", quantize,          dequantize};
     bool passes = false;
     for (size_t i = 0; i < ARRAY_LENGTH(types); i++)
         passes |= is_type(l, types[i]);
@@ -112,12 +113,12 @@ static bool stands_for_activation(const strata_network *net,
 struct finding {
     const strata_network *net;
     struct network_pairs *out;
-    bool *is_output;  /* each tensor */
+    bool *is_output;   /* each tensor */
     int *first_reader; /* each tensor; -1: none */
     int *last_reader;  /* where a network output is one, behind all layers */
-    bool *other;      /* each tensor: somebody reads it who is no Dequantize of its scale */
-    int *pair_of;     /* each layer: its pair; -1: it is of none */
-    int *class_of;    /* each tensor: the one that it would be without all pairs */
+    bool *other;   /* each tensor: somebody reads it who is no Dequantize of its scale */
+    int *pair_of;  /* each layer: its pair; -1: it is of none */
+    int *class_of; /* each tensor: the one that it would be without all pairs */
 };
 
 static void *list_of(size_t n, int value, strata_error *err)
@@ -294,8 +295,7 @@ static int list_regions(struct finding *f, const int *changes, strata_error *err
     int alive = changes[0], status = STRATA_OK;
     for (size_t i = 0; i < net->n_layers && status == STRATA_OK; i++) {
         const struct network_layer *l = &net->layers[i];
-        if (f->pair_of[i] < 0 && (alive <= 1 || p->n_regions == 0) &&
-            reads_pair(f, l)) {
+        if (f->pair_of[i] < 0 && (alive <= 1 || p->n_regions == 0) && reads_pair(f, l)) {
             status = grow(&p->regions, &p->regions_capacity, p->n_regions,
                           sizeof *p->regions, err);
             if (status == STRATA_OK)
@@ -321,7 +321,8 @@ static void place_pairs(struct finding *f)
                 f->out->list[f->pair_of[producer]].region = f->out->region_of[i];
         }
     }
-    for (size_t i = 0; i < f->out->n; i++) { /* others, too: no layer reads their floats */
+    for (size_t i = 0; i < f->out->n;
+         i++) { /* others, too: no layer reads their floats */
         struct network_pair *pair = &f->out->list[i];
         const int at = f->out->region_of[pair->quantize];
         if (pair->region < 0)
@@ -379,8 +380,8 @@ char *network_region_name(const strata_network *net, const struct network_region
                           strata_error *err)
 {
     const char *first = net->layers[r->first].name, *last = net->layers[r->last].name;
-    char *name = r->first == r->last ? text_print("%s", first)
-                                     : text_print("%s..%s", first, last);
+    char *name =
+        r->first == r->last ? text_print("%s", first) : text_print("%s..%s", first, last);
     if (!name)
         error_no_memory(err, 0, "a region's name");
     return name;

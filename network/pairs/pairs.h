@@ -5,13 +5,13 @@
  *
  *   a -> a.quantize -> a.dequantize -> b     ->     a -> b
  *
- * No pair is where more than rounding would be lost: where the integers go elsewhere, too,
- * where a network output or a format that the user gave is between, or where the range of
- * the integers ends at 0 and stands for a relu that is not there.
+ * No pair is where more than rounding would be lost: where the integers go elsewhere,
+ * too, where a network output or a format that the user gave is between, or where the
+ * range of the integers ends at 0 and stands for a relu that is not there.
  *
- * Pairs are left out by regions. A region begins where one float tensor alone leads on and
- * a pair is read next, and ends where the next one begins: a block with its shortcut, or
- * one layer of a chain.
+ * Pairs are left out by regions. A region begins where one float tensor alone leads on
+ * and a pair is read next, and ends where the next one begins: a block with its shortcut,
+ * or one layer of a chain.
  *
  * find.c says which pairs and regions there are, drop.c makes the network without some;
  * whether that is worth it is the planner's to say (planner/mixed/mixed.h).

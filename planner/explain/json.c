@@ -441,7 +441,7 @@ json_t *explain_json(const struct planner *planner, const struct execution *x,
         "kind", d->kind == STRATA_HOST ? "host" : "cuda", "totals",
         totals(planner, x, answers, weight_bytes), "nodes", nodes(planner, x), "tensors",
         tensors(planner, x), "reformats", reformats(planner, answers), "fusions",
-        fusions(planner), "merges", planner_merges_json(planner),
-        "quantised", planner_mixes_json(planner), "left",
-        record_left_json(planner), "in_place", in_place(planner, x), "costs", costs);
+        fusions(planner), "merges", planner_merges_json(planner), "quantised",
+        planner_mixes_json(planner), "left", record_left_json(planner), "in_place",
+        in_place(planner, x), "costs", costs);
 }

@@ -56,8 +56,8 @@ static int measure(struct cost_source *s, const struct planner *planner,
     if (!asked || !least || !told)
         goto done;
     const size_t n_asked = find_new(m, queries, n, costs, asked, least, best);
-    status = n_asked > 0 ? tell_new(m, planner, asked, least, n_asked, told, err)
-                         : STRATA_OK;
+    status =
+        n_asked > 0 ? tell_new(m, planner, asked, least, n_asked, told, err) : STRATA_OK;
     for (size_t i = 0, k = 0; i < n && k < n_asked; i++)
         if (queries[i] == asked[k])
             costs[i] = told[k++];
@@ -71,9 +71,8 @@ done:
 void cost_memory_open(struct cost_memory *m, struct cost_source *real,
                       const struct planner_device *device)
 {
-    *m = (struct cost_memory){.source = {.name = real ? real->name : "none",
-                                         .measure = measure},
-                              .real = real};
+    *m = (struct cost_memory){
+        .source = {.name = real ? real->name : "none", .measure = measure}, .real = real};
     cost_table_init(&m->before, device->properties.build);
     cost_table_init(&m->now, device->properties.build);
 }

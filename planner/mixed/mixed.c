@@ -26,8 +26,8 @@ struct mixing {
     struct cost_memory memory;
     struct planner_mixes *m;
     struct planner *plans[KINDS];
-    bool *state; /* of each region: in floats; the best so far */
-    int64_t cost; /* its plan's, with what that takes beyond its prices */
+    bool *state;              /* of each region: in floats; the best so far */
+    int64_t cost;             /* its plan's, with what that takes beyond its prices */
     struct cost_report spent; /* on plans that are gone */
     size_t most;
 };
@@ -79,8 +79,8 @@ static int plan(struct planner **out, struct mixing *x, const bool *state, bool 
                      ? network_drop_pairs(&net, x->base, &x->m->pairs, state, err)
                      : STRATA_OK;
     if (status == STRATA_OK)
-        status = (whole ? planner_make_merged : planner_make)(
-            out, net ? net : x->base, &x->device, costs, err);
+        status = (whole ? planner_make_merged : planner_make)(out, net ? net : x->base,
+                                                              &x->device, costs, err);
     strata_network_destroy(net);
     x->m->plans++;
     return status;
@@ -125,32 +125,6 @@ static int weigh(int64_t *cost, struct mixing *x, const bool *state, strata_erro
 
 /* ---- regions ------------------------------------------------------------------------
  */
-
-static size_t step_tensor(const struct execution *x, const struct execution_step *s)
-{
-    const struct execution_node *n = s->kind == STEP_RUN ? &x->nodes[s->node] : NULL;
-    if (n && n->layer->n_outputs > 0)
-        return (size_t)n->layer->outputs[0];
-    return n ? SIZE_MAX : (size_t)x->values[s->to].tensor;
-}
-
-void planner_mix_bill(int64_t *out, const struct planner_mixes *m,
-                      const struct execution *x, bool in_place)
-{
-    const strata_network *base = m->network;
-    int region = -1;
-    memset(out, 0, m->pairs.n_regions * sizeof *out);
-    for (size_t i = 0; i < x->n_steps; i++) {
-        const struct execution_step *s = &x->steps[i];
-        const size_t tensor = step_tensor(x, s);
-        const int producer =
-            tensor < base->n_tensors ? base->tensors[tensor].producer : -1;
-        if (producer >= 0) /* of what is merged: as the step before */
-            region = m->pairs.region_of[producer];
-        if (region >= 0)
-            out[region] += in_place ? s->in_place : s->cost;
-    }
-}
 
 static int bill(int64_t *out, const struct mixing *x, const struct planner *planner,
                 strata_error *err)
@@ -422,8 +396,7 @@ int planner_make_mixed(struct planner **out, const strata_network *network,
 static int open_again(struct mixing *x, const struct planner *before,
                       struct cost_source *costs, strata_error *err)
 {
-    int status =
-        open_mixing(x, before->mixes->network, &before->device, costs, err);
+    int status = open_mixing(x, before->mixes->network, &before->device, costs, err);
     return status == STRATA_OK ? cost_memory_add(&x->memory, &before->known, err)
                                : status;
 }

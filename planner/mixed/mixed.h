@@ -50,15 +50,16 @@ struct planner_surplus {
 int planner_make_mixed(struct planner **out, const strata_network *network,
                        const struct planner_device *device, struct cost_source *costs,
                        strata_error *err);
-/* The same once more for the network of a planner that has mixes, by what its regions take
- * in place. */
+/* The same once more for the network of a planner that has mixes, by what its regions
+ * take in place. */
 int planner_mix_again(struct planner **out, const struct planner *before,
                       struct cost_source *costs, const struct planner_surplus *surplus,
                       strata_error *err);
 /* A plan of that network with all rounded, or with none. */
 int planner_mix_alike(struct planner **out, const struct planner *before, bool dropped,
                       struct cost_source *costs, strata_error *err);
-/* What each region takes in a plan of such a network: by the prices, or in place. */
+/* bill.c: what each region takes in a plan of such a network: by the prices, or in place.
+ */
 void planner_mix_bill(int64_t *out, const struct planner_mixes *m,
                       const struct execution *x, bool in_place);
 

@@ -37,8 +37,9 @@ char *planner_mix_text(const struct planner_mix *v)
     char rounded[TEXT_REAL], floats[TEXT_REAL];
     explain_in_us(rounded, v->rounded);
     explain_in_us(floats, v->floats);
-    return v->dropped ? text_print("floats, %s us, where 8 bits take %s", floats, rounded)
-                      : text_print("8 bits, %s us, where floats take %s", rounded, floats);
+    return v->dropped
+               ? text_print("floats, %s us, where 8 bits take %s", floats, rounded)
+               : text_print("8 bits, %s us, where floats take %s", rounded, floats);
 }
 
 /* ---- writing ------------------------------------------------------------------------
@@ -53,8 +54,8 @@ static json_t *region_json(const struct planner_mixes *m, int region)
     char *text = planner_mix_text(v);
     for (size_t i = 0; i < m->pairs.n; i++)
         if (m->pairs.list[i].region == region)
-            pairs = json_add(
-                pairs, json_string(net->layers[m->pairs.list[i].quantize].name));
+            pairs =
+                json_add(pairs, json_string(net->layers[m->pairs.list[i].quantize].name));
     json_t *j = json_pack("{s:s, s:s, s:o, s:b, s:b, s:I, s:I, s:s?}", "first",
                           net->layers[r->first].name, "last", net->layers[r->last].name,
                           "pairs", pairs, "floats", v->dropped, "in_place", m->in_place,

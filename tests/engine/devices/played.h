@@ -127,14 +127,15 @@ static int played_synchronize(strata_stream *s, strata_error *err)
 }
 
 static int played_copy(strata_stream *s, void *to, const void *from, size_t bytes,
-                enum device_copy direction, strata_error *err)
+                       enum device_copy direction, strata_error *err)
 {
     (void)s, (void)direction, (void)err;
     memcpy(to, from, bytes);
     return STRATA_OK;
 }
 
-static int played_fill(strata_stream *s, void *to, int byte, size_t bytes, strata_error *err)
+static int played_fill(strata_stream *s, void *to, int byte, size_t bytes,
+                       strata_error *err)
 {
     (void)s, (void)err;
     memset(to, byte, bytes);

@@ -86,11 +86,15 @@ static int tell_time(struct cost_source *source, const struct planner *planner,
     for (size_t i = 0; i < n; i++) {
         const struct planner_candidate *k = queries[i]->candidate;
         const struct network_layer *l = k ? planner_run_node(planner, k)->layer : NULL;
-        const bool integers = l && strncmp(l->type->full_name, "core::Quantized", 15) == 0;
-        const bool wide = l && !integers && l->weights &&
-                          l->weights[0].rank == 4 && l->weights[0].dims[2] > 1;
-        costs[i] = (struct cost){
-            !l ? 100 : integers ? c->integers : wide ? c->wide : c->floats, 0, 3};
+        const bool integers =
+            l && strncmp(l->type->full_name, "core::Quantized", 15) == 0;
+        const bool wide = l && !integers && l->weights && l->weights[0].rank == 4 &&
+                          l->weights[0].dims[2] > 1;
+        costs[i] = (struct cost){!l         ? 100
+                                 : integers ? c->integers
+                                 : wide     ? c->wide
+                                            : c->floats,
+                                 0, 3};
     }
     return STRATA_OK;
 }

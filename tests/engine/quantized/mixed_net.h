@@ -38,7 +38,7 @@ static inline void add(struct text *t, const char *format, ...)
 
 /* The tensor that a region reads of `from`: of the pair, if that is there. */
 static inline void add_pair(char name[32], struct text *t, int region, const char *from,
-                     const char *scale)
+                            const char *scale)
 {
     snprintf(name, 32, "%s", from);
     if (t->dropped >> region & 1)
@@ -52,7 +52,8 @@ static inline void add_pair(char name[32], struct text *t, int region, const cha
 
 /* weights: of 1x1 to 8 or 16 channels, or of 3x3. */
 static inline void add_convolution(struct text *t, const char *name, const char *from,
-                            int filters, int kernel, const char *weights, bool relu)
+                                   int filters, int kernel, const char *weights,
+                                   bool relu)
 {
     add(t,
         "[layer %s%s]\ntype = Convolution\ninputs = %s\nfilters = %d\nkernel = %dx%d\n"
@@ -78,20 +79,23 @@ static inline void draw(struct text *t, int dropped)
     add_pair(c, t, BLOCK, "two", "b");
     add_convolution(t, "three", c, 16, 1, "up", false);
     add_pair(d, t, BLOCK, "three", "a");
-    add(t, "[layer sum]\ntype = ElementWise\nop = sum\ninputs = %s, %s\n"
-           "[layer relu]\ntype = Activation\nkind = relu\ninputs = sum\n",
+    add(t,
+        "[layer sum]\ntype = ElementWise\nop = sum\ninputs = %s, %s\n"
+        "[layer relu]\ntype = Activation\nkind = relu\ninputs = sum\n",
         d, a);
     add_pair(a, t, POOL, "relu", "c");
-    add(t, "[layer pool]\ntype = Pooling\nkind = max\nkernel = 2\nstride = 2\n"
-           "inputs = %s\n",
+    add(t,
+        "[layer pool]\ntype = Pooling\nkind = max\nkernel = 2\nstride = 2\n"
+        "inputs = %s\n",
         a);
     add_pair(a, t, JOIN, "pool", "b");
     add_convolution(t, "side", a, 16, 3, "conv", true);
     add_pair(b, t, JOIN, "side", "b");
     add(t, "[layer join]\ntype = Concatenation\naxis = 1\ninputs = %s, %s\n", a, b);
     add_pair(a, t, END, "join", "a");
-    add(t, "[layer y]\ntype = FullyConnected\nunits = 10\ninputs = %s\n"
-           "weights = w:fc\n",
+    add(t,
+        "[layer y]\ntype = FullyConnected\nunits = 10\ninputs = %s\n"
+        "weights = w:fc\n",
         a);
 }
 
@@ -99,7 +103,7 @@ static inline void spill_weights(void)
 {
     static int8_t conv[16 * 16 * 9], fc[10 * 32 * 16];
     static float floats[16 * 16 * 9], scale[16], one = 1.0F / 4096, a = 0.0625F,
-                 b = 0.03125F, c = 0.05F;
+                                                 b = 0.03125F, c = 0.05F;
     struct weight_view views[] = {
         {"float.weight", WEIGHT_F32, 4, {16, 16, 3, 3}, floats, sizeof floats},
         {"down.weight", WEIGHT_I8, 4, {8, 16, 1, 1}, conv, 128},

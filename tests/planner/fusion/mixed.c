@@ -18,7 +18,8 @@ TestSuite(pairs, .init = scratch_make, .fini = scratch_remove, .timeout = 300);
 #define BACK(name, from, more)                                                           \
     "[layer " name "]\ntype = Dequantize\ninputs = " from "\n" more
 #define DEQUANTIZE(name, from, more) BACK(name, from, "scale = a\n" more)
-#define PAIR(from) QUANTIZE(from ".q", from, "int8", "") DEQUANTIZE(from ".d", from ".q", "")
+#define PAIR(from)                                                                       \
+    QUANTIZE(from ".q", from, "int8", "") DEQUANTIZE(from ".d", from ".q", "")
 #define CONVOLUTION(name, from)                                                          \
     "[layer " name "]\ntype = Convolution\nfilters = 8\nkernel = 1\nweight = w\n"        \
     "inputs = " from "\n"
@@ -79,10 +80,11 @@ static const struct {
          "p.q", "p", "u8", "") DEQUANTIZE("p.d", "p.q", "") CONVOLUTION("b", "p.d"),
      "b ", 1},
     {"the same between integers from 0 on", "b",
-     CONVOLUTION("a", "x") QUANTIZE("a.q", "a", "u8", "") DEQUANTIZE("a.d", "a.q", "")
-         "[layer p]\ntype = Pooling\nkernel = 2\ninputs = a.d\n" QUANTIZE("p.q", "p",
-                                                                          "u8", "")
-             DEQUANTIZE("p.d", "p.q", "") CONVOLUTION("b", "p.d"),
+     CONVOLUTION("a", "x") QUANTIZE("a.q", "a", "u8", "") DEQUANTIZE(
+         "a.d", "a.q",
+         "") "[layer p]\ntype = Pooling\nkernel = 2\ninputs = a.d\n" QUANTIZE("p.q", "p",
+                                                                              "u8", "")
+         DEQUANTIZE("p.d", "p.q", "") CONVOLUTION("b", "p.d"),
      "b ", 1},
 };
 
@@ -135,7 +137,8 @@ static bool is_pairs_type(const struct network_layer *l)
            strcmp(l->type->full_name, "core::Dequantize@1") == 0;
 }
 
-/* Without any pair, whoever read one reads what was rounded; tensors stay who they are. */
+/* Without any pair, whoever read one reads what was rounded; tensors stay who they are.
+ */
 Test(pairs, are_left_out_with_all_who_give_the_floats_back)
 {
     spill_scales();
