@@ -19,6 +19,9 @@ enum {
     MOST_PLANS_EACH = 4
 };
 
+/* Of a plan: by what a region's price may differ in another one. */
+#define AROUND 0.01
+
 struct mixing {
     const strata_network *base;
     struct planner_device device; /* quiet */
@@ -26,8 +29,9 @@ struct mixing {
     struct cost_memory memory;
     struct planner_mixes *m;
     struct planner *plans[KINDS];
-    bool *state;              /* of each region: in floats; the best so far */
-    int64_t cost;             /* its plan's, with what that takes beyond its prices */
+    bool *state;   /* of each region: in floats; the best so far */
+    int64_t apart; /* what no region has, in one of the first two plans: the less */
+    int64_t cost;  /* its plan's, with what that takes beyond its prices */
     struct cost_report spent; /* on plans that are gone */
     size_t most;
 };
@@ -156,6 +160,19 @@ static int price(struct mixing *x, strata_error *err)
 /* ---- the mixture --------------------------------------------------------------------
  */
 
+static int64_t price_of(const struct planner_mix *v, bool dropped)
+{
+    return dropped ? v->floats : v->rounded;
+}
+
+static int64_t prices_of(const struct mixing *x, const bool *state)
+{
+    int64_t sum = 0;
+    for (size_t r = 0; r < x->m->pairs.n_regions; r++)
+        sum += price_of(&x->m->list[r], state[r]);
+    return sum;
+}
+
 static void take_if_better(struct mixing *x, const bool *state, int64_t cost)
 {
     if (cost >= x->cost)
@@ -171,8 +188,12 @@ static int begin(struct mixing *x, bool *state, strata_error *err)
     int64_t cost;
     memset(x->state, false, n);
     x->cost = cost_of(x, x->plans[ROUNDED], x->state);
+    x->apart = x->cost - prices_of(x, x->state);
     memset(state, true, n);
-    take_if_better(x, state, cost_of(x, x->plans[FLOATS], state));
+    cost = cost_of(x, x->plans[FLOATS], state);
+    take_if_better(x, state, cost);
+    if (cost - prices_of(x, state) < x->apart)
+        x->apart = cost - prices_of(x, state);
     for (size_t r = 0; r < n; r++)
         state[r] = x->m->list[r].floats < x->m->list[r].rounded;
     if (!is_any(x, state, true) || !is_any(x, state, false))
@@ -180,6 +201,17 @@ static int begin(struct mixing *x, bool *state, strata_error *err)
     const int status = weigh(&cost, x, state, err);
     take_if_better(x, state, cost);
     return status;
+}
+
+/* Whether a choice may cost less than the best: what its regions cost more can only come
+ * back from what changes between kinds take there, all that is beyond the regions' own
+ * prices and what no region has; and those depend a little on what is around. */
+static bool is_promising(const struct mixing *x, const bool *state)
+{
+    const int64_t own = prices_of(x, x->state);
+    const int64_t changes = x->cost - own - x->apart;
+    return prices_of(x, state) - own <=
+           (changes > 0 ? changes : 0) + (int64_t)(AROUND * (double)x->cost);
 }
 
 /* `width` regions from one on as they are not; of equal plans more is rounded. */
@@ -193,6 +225,8 @@ static int turn(struct mixing *x, bool *state, size_t first, size_t width, bool 
             return STRATA_OK; /* turned over alone, and then this one */
         state[r] = !state[r];
     }
+    if (!is_promising(x, state))
+        return STRATA_OK;
     const int status = weigh(&cost, x, state, err);
     const bool same = cost == x->cost && !state[first];
     *gained = cost < x->cost || same;
