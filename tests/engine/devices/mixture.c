@@ -9,11 +9,12 @@
 
 TestSuite(mixture, .init = open_files, .fini = scratch_remove, .timeout = 300);
 
-static void open_session(struct session *s, struct played *p)
+/* sizes: of the batch, as `profile.N=` has them. */
+static void open_session(struct session *s, struct played *p, const char *sizes)
 {
-    static const char *const sets[] = {"build.costs=measure", "build.precision=fp32",
-                                       "build.quantised=fastest"};
-    strata_network_options options = {sizeof options, sets, 3, NULL, 0};
+    const char *sets[] = {"build.costs=measure", "build.precision=fp32",
+                          "build.quantised=fastest", sizes};
+    strata_network_options options = {sizeof options, sets, 4, NULL, 0};
     struct text t;
     draw(&t, 0);
     cr_assert_eq(session_open(s, "host", NULL), STRATA_OK, "%s", s->err.message);
@@ -42,7 +43,7 @@ static int build_choice(void)
     struct played p;
     struct text t;
     static const char *const sets[] = {"build.fusion=no", "build.precision=fp32"};
-    open_session(&s, &p);
+    open_session(&s, &p, "profile.N=2");
     cr_assert_eq(strata_engine_build(&s.engine, s.handle, s.network, &s.err), STRATA_OK,
                  "%s", s.err.message);
     const struct planner_mixes *m = s.engine->planner->mixes;
@@ -86,7 +87,7 @@ Test(mixture, a_file_has_what_whole_runs_chose)
     struct session s, loaded;
     struct played p;
     spill_weights();
-    open_session(&s, &p);
+    open_session(&s, &p, "profile.N=2");
     cr_assert_eq(strata_engine_build(&s.engine, s.handle, s.network, &s.err), STRATA_OK,
                  "%s", s.err.message);
     const int dropped = dropped_of(s.engine->planner);
@@ -95,5 +96,30 @@ Test(mixture, a_file_has_what_whole_runs_chose)
     cr_assert_eq(load(&loaded, file), STRATA_OK, "%s", loaded.err.message);
     cr_expect_eq(dropped_of(loaded.engine->planner), dropped);
     cr_expect(loaded.engine->planner->mixes->in_place);
+    release(&loaded);
+}
+
+/* They have the network that was chosen for the largest. */
+Test(mixture, other_sizes_have_the_values_of_their_rows)
+{
+    float all[OUTPUTS], one[OUTPUTS] = {0};
+    struct session s, loaded;
+    struct played p;
+    spill_weights();
+    open_session(&s, &p, "profile.N=1, 2");
+    cr_assert_eq(strata_engine_build(&s.engine, s.handle, s.network, &s.err), STRATA_OK,
+                 "%s", s.err.message);
+    cr_assert_eq(s.engine->n_smaller, 1);
+    cr_expect_neq(dropped_of(s.engine->planner), 0);
+    run(s.engine, s.handle, all);
+    run_rows(s.engine, s.handle, 1, one);
+    save(&s, file);
+    close_session(&s, &p);
+    for (int i = 0; i < OUTPUTS / 2; i++)
+        cr_expect_float_eq(one[i], all[i], 1e-4);
+    cr_assert_eq(load(&loaded, file), STRATA_OK, "%s", loaded.err.message);
+    run_rows(loaded.engine, loaded.handle, 1, one);
+    for (int i = 0; i < OUTPUTS / 2; i++)
+        cr_expect_float_eq(one[i], all[i], 1e-4);
     release(&loaded);
 }

@@ -69,7 +69,7 @@ static inline void draw(struct text *t, int dropped)
     char a[32], b[32], c[32], d[32];
     *t = (struct text){.dropped = dropped};
     add(t, "[network]\nformat = 1\nname = drawn\noutputs = y\n[input x]\n"
-           "shape = 2 x 16 x 8 x 8\n[weights w]\nfile = w.safetensors\n"
+           "shape = N x 16 x 8 x 8\n[profile]\nN = 2\n[weights w]\nfile = w.safetensors\n"
            "[build]\ncosts = analytic\n");
     add_convolution(t, "stem", "x", 16, 3, "float", true);
     add_pair(a, t, BLOCK, "stem", "a");
@@ -139,7 +139,9 @@ static inline void spill_weights(void)
 
 enum { INPUTS = 2 * 16 * 8 * 8, OUTPUTS = 2 * 10 };
 
-static inline void run(const strata_engine *e, strata_handle *handle, float y[OUTPUTS])
+/* rows: of the batch; 0: as many as there are at most. */
+static inline void run_rows(const strata_engine *e, strata_handle *handle, int64_t rows,
+                            float y[OUTPUTS])
 {
     static float x[INPUTS];
     strata_context *c = NULL;
@@ -149,6 +151,9 @@ static inline void run(const strata_engine *e, strata_handle *handle, float y[OU
         x[i] = (float)(rand() % 2000 - 1000) / 1000;
     cr_assert_eq(strata_context_create(&c, e, handle, &err), STRATA_OK, "%s",
                  err.message);
+    if (rows)
+        cr_assert_eq(strata_context_set_batch(c, rows, &err), STRATA_OK, "%s",
+                     err.message);
     cr_assert_eq(strata_copy_in(c, strata_engine_find(e, "x"), x, &err), STRATA_OK, "%s",
                  err.message);
     for (int k = 0; k < 2; k++)
@@ -156,6 +161,11 @@ static inline void run(const strata_engine *e, strata_handle *handle, float y[OU
     cr_assert_eq(strata_copy_out(c, strata_engine_find(e, "y"), y, &err), STRATA_OK, "%s",
                  err.message);
     strata_context_destroy(c);
+}
+
+static inline void run(const strata_engine *e, strata_handle *handle, float y[OUTPUTS])
+{
+    run_rows(e, handle, 0, y);
 }
 
 /* Root of the mean square, of that of b. */
