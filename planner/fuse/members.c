@@ -27,7 +27,8 @@ bool members_may_convolve(const struct planner *planner, int node)
     enum { WEIGHT = 0 };
     const struct network_layer *l = planner->nodes[node].layer;
     return is_type(l, "core::Convolution@1") && members_may_have(planner, node) &&
-           l->n_inputs == 1 && network_has_weight(l, WEIGHT) && !network_has_factors(l) &&
+           l->n_inputs == 1 && network_has_weight(l, WEIGHT) &&
+           network_has_plain_weight(planner->network, l) &&
            l->weights[WEIGHT].dtype == STRATA_FP32;
 }
 

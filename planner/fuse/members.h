@@ -25,7 +25,7 @@ static inline const struct network_tensor *tensor_of(const struct planner *plann
 bool members_may_have(const struct planner *planner, int node);
 /* The same of a chain's last, with which another group may begin. */
 bool members_may_end(const struct planner *planner, int node);
-/* Such a Convolution of one input, by a constant weight of FP32 that has no factors. */
+/* Such a Convolution of one input, by a constant weight of FP32 that is only floats. */
 bool members_may_convolve(const struct planner *planner, int node);
 /* Whether nobody but one node needs what another makes. */
 bool members_are_joined(const struct planner *planner, int node);
