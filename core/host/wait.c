@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@
 #define CALM_NS (1000 * MS) /* without losses: the next pause is the least again */
 
 #define BALLAST_MOST 4096 /* threads */
+#define SPINS_LEAST 1000  /* looks, some 10 us: fewer are as if it slept at once */
 
 static struct {
     pthread_mutex_t lock; /* guards everything below */
@@ -200,14 +202,27 @@ void wait_look(struct wait_watch *w)
     }
 }
 
-static bool user_decides(void)
+/* In libgomp's order: a count wins over a policy. */
+const char *wait_decider(void)
 {
-    return getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT");
+    static const char *const names[] = {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"};
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+        if (getenv(names[i]))
+            return names[i];
+    return NULL;
+}
+
+bool wait_sleeps(int how)
+{
+    const char *count = getenv("GOMP_SPINCOUNT"), *policy = getenv("OMP_WAIT_POLICY");
+    return count    ? strtod(count, NULL) < SPINS_LEAST
+           : policy ? strcasecmp(policy, "passive") == 0
+                    : how == STRATA_WAIT_SLEEP;
 }
 
 void wait_begin(struct wait_watch *w, int how, int threads)
 {
-    const bool free = !user_decides();
+    const bool free = !wait_decider();
     w->threads = threads;
     w->yields = free && how == STRATA_WAIT_YIELD;
     if (free && how == STRATA_WAIT_SLEEP)

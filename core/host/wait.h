@@ -40,4 +40,11 @@ void wait_end(struct wait_watch *w);
 /* Every watch has ended: wait for the ballast's threads to end too. */
 void wait_close(void);
 
+/* The variable of the environment that decides how teams wait, which nothing else then
+ * does; NULL: none is set. */
+const char *wait_decider(void);
+/* Whether teams of runs that wait as STRATA_WAIT_* says sleep as soon as they have
+ * nothing to do: a region then costs two threads' waking. */
+bool wait_sleeps(int how);
+
 #endif /* CORE_HOST_WAIT_H */
