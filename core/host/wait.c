@@ -6,6 +6,8 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +26,7 @@
 #define LOST_NS (10 * MS)
 #define PAUSE_LEAST_NS (100 * MS)
 #define PAUSE_MOST_NS (3200 * MS)
+#define IDLE_NS (1000 * MS)
 #define CALM_NS (1000 * MS) /* without losses: the next pause is the least again */
 
 #define BALLAST_MOST 4096 /* threads */
@@ -32,7 +35,7 @@
 static struct {
     pthread_mutex_t lock; /* guards everything below */
     pthread_cond_t changed;
-    int holders;
+    atomic_int holders;
     bool made; /* thread is to be joined */
     bool gone; /* it has seen that there is no holder */
     pthread_t thread;
@@ -136,6 +139,75 @@ void wait_close(void)
     ballast.made = false;
 }
 
+/* ---- a team's places -------------------------------------------------------------- */
+
+#ifdef _OPENMP
+/* What the leader and the rest of its team share while they are placed. */
+struct muster {
+    pthread_mutex_t lock; /* guards came */
+    pthread_cond_t changed;
+    int came, leader; /* threads that are in place; the leader's processor */
+};
+
+/* To the processor that is n behind `from` among those that the thread may use; there it
+ * is then free to go. A failure leaves it where it is. */
+static void move_from(size_t from, int n)
+{
+    cpu_set_t all, one;
+    if (sched_getaffinity(0, sizeof all, &all) != 0 || n % CPU_COUNT(&all) == 0)
+        return;
+    for (n %= CPU_COUNT(&all); n > 0; n -= CPU_ISSET(from, &all) != 0)
+        from = (from + 1) % CPU_SETSIZE;
+    CPU_ZERO(&one);
+    CPU_SET(from, &one);
+    if (sched_setaffinity(0, sizeof one, &one) == 0)
+        sched_setaffinity(0, sizeof all, &all);
+}
+
+/* Of the others of a team. */
+static void come(struct muster *m, int number)
+{
+    move_from((size_t)m->leader, number);
+    pthread_mutex_lock(&m->lock);
+    m->came++;
+    pthread_cond_signal(&m->changed);
+    pthread_mutex_unlock(&m->lock);
+}
+
+/* The leader sleeps, so that who begins on its processor can leave. */
+static void receive(struct muster *m, int others)
+{
+    pthread_mutex_lock(&m->lock);
+    while (m->came < others)
+        pthread_cond_wait(&m->changed, &m->lock);
+    pthread_mutex_unlock(&m->lock);
+}
+
+/* New threads begin on the processor of who made them, and those that slept are woken
+ * there. Spinning, they would wait for each other's time to be up, milliseconds long, as
+ * on a busy machine. */
+static void place_team(int threads)
+{
+    struct muster m = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                       .changed = PTHREAD_COND_INITIALIZER,
+                       .leader = sched_getcpu()};
+    if (m.leader < 0 || team_processors() < 2)
+        return;
+#pragma omp parallel num_threads(threads)
+    if (omp_get_thread_num() > 0)
+        come(&m, omp_get_thread_num());
+    else
+        receive(&m, omp_get_num_threads() - 1);
+    pthread_cond_destroy(&m.changed);
+    pthread_mutex_destroy(&m.lock);
+}
+#else
+static void place_team(int threads)
+{
+    (void)threads;
+}
+#endif
+
 /* ---- signs of a busy machine ----------------------------------------------------- */
 
 static uint64_t now_ns(void)
@@ -164,13 +236,19 @@ static void open_watch(struct wait_watch *w)
     w->looked = w->window = now_ns();
 }
 
+static void count_anew(struct wait_watch *w, uint64_t now)
+{
+    w->window = w->looked = now;
+    w->delay = read_delay(w);
+    w->lost = 0;
+}
+
 /* Spin, and count from here on. */
 static void try_again(struct wait_watch *w, uint64_t now)
 {
     release(w);
-    w->tried = w->window = w->looked = now;
-    w->delay = read_delay(w);
-    w->lost = 0;
+    w->tried = now;
+    count_anew(w, now);
 }
 
 static void give_way(struct wait_watch *w, uint64_t now)
@@ -220,30 +298,51 @@ bool wait_sleeps(int how)
                     : how == STRATA_WAIT_SLEEP;
 }
 
+static void begin_watch(struct wait_watch *w)
+{
+    const uint64_t now = now_ns();
+    if (!w->open)
+        open_watch(w);
+    if (w->holds && now >= w->until)
+        try_again(w, now);
+}
+
 void wait_begin(struct wait_watch *w, int how, int threads)
 {
     const bool free = !wait_decider();
-    w->threads = threads;
     w->yields = free && how == STRATA_WAIT_YIELD;
     if (free && how == STRATA_WAIT_SLEEP)
         hold(w);
     else if (!w->yields)
         release(w);
-    if (!w->yields)
-        return;
-    if (!w->open)
-        open_watch(w);
-    if (w->holds) {
-        const uint64_t now = now_ns();
-        if (now >= w->until)
-            try_again(w, now);
-    }
-    wait_look(w);
+    if (w->yields)
+        begin_watch(w);
+    const bool asleep = wait_sleeps(how) || ballast.holders > 0; /* whoever holds it */
+    const bool anew = !asleep && (w->asleep || w->threads != threads);
+    w->asleep = asleep;
+    w->threads = threads;
+    if (anew)
+        place_team(threads);
+    if (w->yields && anew)
+        count_anew(w, now_ns());
+    else if (w->yields)
+        wait_look(w);
+}
+
+uint64_t wait_idle_ns(const struct wait_watch *w)
+{
+    const uint64_t now = now_ns();
+    return !w->yields ? IDLE_NS : w->until > now ? w->until - now : 0;
 }
 
 void wait_rest(struct wait_watch *w)
 {
     release(w);
+}
+
+void wait_left(struct wait_watch *w)
+{
+    w->threads = 0;
 }
 
 void wait_end(struct wait_watch *w)

@@ -23,7 +23,8 @@ struct wait_watch {
     bool open;   /* file is */
     bool yields; /* looks whether the machine is busy */
     bool holds;  /* one of those for whom the ballast is there */
-    int threads; /* of its team */
+    bool asleep; /* teams slept as its last regions began, whosoever the ballast was */
+    int threads; /* of its team; 0: none yet */
     uint64_t looked, window, tried, until, pause; /* ns; times of the monotonic clock */
     uint64_t delay, lost; /* ns for which it waited for a processor; in the window */
 };
@@ -33,8 +34,13 @@ void wait_begin(struct wait_watch *w, int how, int threads);
 /* Between regions: a thread that yields sees whether the machine is busy. Mostly that
  * costs a look at the clock. */
 void wait_look(struct wait_watch *w);
+/* For how long a thread without regions holds the ballast yet: it would try to spin then.
+ */
+uint64_t wait_idle_ns(const struct wait_watch *w);
 /* The thread has none for now; it begins again with wait_begin. */
 void wait_rest(struct wait_watch *w);
+/* Its team has ended: the next one is new. */
+void wait_left(struct wait_watch *w);
 /* The thread has no more regions. */
 void wait_end(struct wait_watch *w);
 /* Every watch has ended: wait for the ballast's threads to end too. */
