@@ -137,18 +137,7 @@ static void become_idle(struct crew *c)
     crews.idle = c;
 }
 
-/* ns from now, for pthread_cond_timedwait. */
-static struct timespec after(uint64_t ns)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    ns += (uint64_t)t.tv_nsec;
-    t.tv_sec += (time_t)(ns / 1000000000);
-    t.tv_nsec = (long)(ns % 1000000000);
-    return t;
-}
-
-/* Until there is a job, or all ends. A leader that has none for a while no longer keeps
+/* Until there is a job, or all ends. A leader that has none for a second no longer keeps
  * others from spinning. */
 static void rest(struct crew *c, struct wait_watch *watch)
 {
@@ -160,7 +149,8 @@ static void rest(struct crew *c, struct wait_watch *watch)
             c->team = 0;
             c->drop_team = false;
         }
-        end = after(wait_idle_ns(watch));
+        clock_gettime(CLOCK_REALTIME, &end);
+        end.tv_sec++;
         if (!watch->holds)
             pthread_cond_wait(&c->wake, &crews.lock);
         else if (pthread_cond_timedwait(&c->wake, &crews.lock, &end) == ETIMEDOUT)

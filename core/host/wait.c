@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,7 +27,6 @@
 #define LOST_NS (10 * MS)
 #define PAUSE_LEAST_NS (100 * MS)
 #define PAUSE_MOST_NS (3200 * MS)
-#define IDLE_NS (1000 * MS)
 #define CALM_NS (1000 * MS) /* without losses: the next pause is the least again */
 
 #define BALLAST_MOST 4096 /* threads */
@@ -142,13 +142,6 @@ void wait_close(void)
 /* ---- a team's places -------------------------------------------------------------- */
 
 #ifdef _OPENMP
-/* What the leader and the rest of its team share while they are placed. */
-struct muster {
-    pthread_mutex_t lock; /* guards came */
-    pthread_cond_t changed;
-    int came, leader; /* threads that are in place; the leader's processor */
-};
-
 /* To the processor that is n behind `from` among those that the thread may use; there it
  * is then free to go. A failure leaves it where it is. */
 static void move_from(size_t from, int n)
@@ -164,48 +157,26 @@ static void move_from(size_t from, int n)
         sched_setaffinity(0, sizeof all, &all);
 }
 
-/* Of the others of a team. */
-static void come(struct muster *m, int number)
-{
-    move_from((size_t)m->leader, number);
-    pthread_mutex_lock(&m->lock);
-    m->came++;
-    pthread_cond_signal(&m->changed);
-    pthread_mutex_unlock(&m->lock);
-}
-
-/* The leader sleeps, so that who begins on its processor can leave. */
-static void receive(struct muster *m, int others)
-{
-    pthread_mutex_lock(&m->lock);
-    while (m->came < others)
-        pthread_cond_wait(&m->changed, &m->lock);
-    pthread_mutex_unlock(&m->lock);
-}
-
 /* New threads begin on the processor of who made them, and those that slept are woken
  * there. Spinning, they would wait for each other's time to be up, milliseconds long, as
- * on a busy machine. */
+ * on a busy machine. So the leader sleeps until all have left. */
 static void place_team(int threads)
 {
-    struct muster m = {.lock = PTHREAD_MUTEX_INITIALIZER,
-                       .changed = PTHREAD_COND_INITIALIZER,
-                       .leader = sched_getcpu()};
-    if (m.leader < 0 || team_processors() < 2)
+    const int leader = sched_getcpu();
+    sem_t came;
+    if (leader < 0 || team_processors() < 2 || sem_init(&came, 0, 0) != 0)
         return;
 #pragma omp parallel num_threads(threads)
-    if (omp_get_thread_num() > 0)
-        come(&m, omp_get_thread_num());
-    else
-        receive(&m, omp_get_num_threads() - 1);
-    pthread_cond_destroy(&m.changed);
-    pthread_mutex_destroy(&m.lock);
+    if (omp_get_thread_num() > 0) {
+        move_from((size_t)leader, omp_get_thread_num());
+        sem_post(&came);
+    } else
+        for (int left = omp_get_num_threads() - 1; left > 0;)
+            left -= sem_wait(&came) == 0;
+    sem_destroy(&came);
 }
 #else
-static void place_team(int threads)
-{
-    (void)threads;
-}
+#define place_team(threads) ((void)(threads))
 #endif
 
 /* ---- signs of a busy machine ----------------------------------------------------- */
@@ -329,12 +300,6 @@ void wait_begin(struct wait_watch *w, int how, int threads)
         wait_look(w);
 }
 
-uint64_t wait_idle_ns(const struct wait_watch *w)
-{
-    const uint64_t now = now_ns();
-    return !w->yields ? IDLE_NS : w->until > now ? w->until - now : 0;
-}
-
 void wait_rest(struct wait_watch *w)
 {
     release(w);
@@ -342,6 +307,7 @@ void wait_rest(struct wait_watch *w)
 
 void wait_left(struct wait_watch *w)
 {
+    release(w);
     w->threads = 0;
 }
 

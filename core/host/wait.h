@@ -34,12 +34,9 @@ void wait_begin(struct wait_watch *w, int how, int threads);
 /* Between regions: a thread that yields sees whether the machine is busy. Mostly that
  * costs a look at the clock. */
 void wait_look(struct wait_watch *w);
-/* For how long a thread without regions holds the ballast yet: it would try to spin then.
- */
-uint64_t wait_idle_ns(const struct wait_watch *w);
 /* The thread has none for now; it begins again with wait_begin. */
 void wait_rest(struct wait_watch *w);
-/* Its team has ended: the next one is new. */
+/* And its team has ended: the next one is new. */
 void wait_left(struct wait_watch *w);
 /* The thread has no more regions. */
 void wait_end(struct wait_watch *w);
