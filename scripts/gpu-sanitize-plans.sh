@@ -18,7 +18,8 @@
 # others are named in a file beside the log. What failed, no launch, and running out of
 # time are failures. Kernels of cuBLAS and cuDNN do not count: memcheck alone looks at
 # them. The other tools see runs of impls over these in processes of their own, which look
-# at the kernels of ours that come with them.
+# at the kernels of ours that come with them; but not those that end racecheck and
+# initcheck, or hang.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/sanitizer.sh"
@@ -136,12 +137,14 @@ kernels_beside() {
 }
 
 # Of the runs one part in so many, to logs from the number `job` on.
-check_runs() { # tool parts option value
+check_runs() { # tool parts option value...
+    tool=$1 parts=$2
+    shift 2
     part=0
-    while [ "$part" -lt "$2" ]; do
+    while [ "$part" -lt "$parts" ]; do
         # shellcheck disable=SC2046 # cases have no blanks
-        counted_under "$1" "$limit" "$logs/$name.$job.launches" tests/cuda/candidates \
-            -e "$3" "$4" -k "$runs" -p "$part/$2" \
+        counted_under "$tool" "$limit" "$logs/$name.$job.launches" tests/cuda/candidates \
+            -e "$@" -k "$runs" -p "$part/$parts" \
             $(cut -d ' ' -f 2 "$runs" | sort -u) >"$logs/$name.$job.log" 2>&1 &
         part=$((part + 1)) job=$((job + 1))
     done
@@ -155,7 +158,9 @@ check() { # tool
     else
         check_runs "$1" "$jobs" -w cudnn,cublaslt
         looked_at=$(kernels_beside)
-        [ -z "$looked_at" ] || check_runs "$1" "$beside" -o cudnn,cublaslt
+        ends=persistent,cublaslt_rows
+        [ "$1" != synccheck ] || ends=
+        [ -z "$looked_at" ] || check_runs "$1" "$beside" -o cudnn,cublaslt -w "$ends"
     fi
     wait
     asked=$logs/plans.kernels

@@ -65,13 +65,14 @@ struct visit {
 /* ---- IDs ------------------------------------------------------------------------------
  */
 
-/* FNV-1a of a key without the build of the module, so that a choice outlives it. */
+/* FNV-1a of a key without the build of the module and the circumstances of a
+ * measurement, so that a choice outlives both and serves another device. */
 static uint64_t id_of(const char *key)
 {
     uint64_t h = UINT64_C(14695981039346656037);
-    const char *module = strstr(key, " module=");
+    const char *module = strstr(key, " module="), *last = strstr(key, " threads=");
     const char *end = module ? strchr(module + 1, ' ') : NULL;
-    for (; *key; key++) {
+    for (; *key && key != last; key++) {
         if (end && key == module)
             key = end;
         h = (h ^ (unsigned char)*key) * UINT64_C(1099511628211);
