@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where a block that goes down strips is, and what it asks for.
+ */
+#ifndef PLUGINS_BOTTLENECK_ROLL_BLOCK_CUH
+#define PLUGINS_BOTTLENECK_ROLL_BLOCK_CUH
+
+#include "plugins/bottleneck/roll_job.cuh"
+#include "plugins/bottleneck/strip_block.cuh"
+
+#if __CUDA_ARCH__ >= 900
+#define N_60 N_48 ",%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59"
+#define O_60(f, d) O_48(f, d), O_2(f, d, 12), O_1(f, d, 14)
+PRODUCT(__half, "f16", 120, 60, 60, 61, 62, 63, 64)
+
+enum roll_barrier {
+    ROLL_INPUT_FULL = 0,
+    ROLL_INPUT_EMPTY = ROLL_INPUT_FULL + ROLL_INPUT_SLOTS,
+    ROLL_REDUCED = ROLL_INPUT_EMPTY + ROLL_INPUT_SLOTS, /* of a buffer each */
+    ROLL_CONVOLVED = ROLL_REDUCED + 2,
+    ROLL_FULL = ROLL_CONVOLVED + 2, /* of both rings */
+    ROLL_EMPTY = ROLL_FULL + ROLL_SLOTS, /* told by all blocks of the cluster */
+    ROLL_BARRIERS = ROLL_EMPTY + ROLL_SLOTS
+};
+
+enum { NAME_ROLL_REDUCED = 1, NAME_ROLL_SLID };
+
+/* Where a ring's slots begin: weights of the first and the last stage; of windows. */
+enum { RING_OUTER = 0, RING_WINDOWS = ROLL_OUTER_SLOTS };
+
+static __device__ inline int ring_slots(int ring)
+{
+    return ring == RING_OUTER ? ROLL_OUTER_SLOTS : ROLL_WINDOWS_SLOTS;
+}
+
+struct roll_memory {
+    uint8_t *memory;
+    uint32_t shared, rank; /* rank: of a cluster's blocks */
+
+    __device__ inline roll_memory(uint8_t *from)
+    {
+        const uint32_t lost = (1024 - shared_address(from) % 1024) % 1024;
+        shared = shared_address(from) + lost;
+        memory = from + lost;
+        rank = blockIdx.x % ROLL_CLUSTER;
+    }
+    __device__ inline uint32_t barrier(int which) const
+    {
+        return shared + which * 8;
+    }
+    __device__ inline uint16_t *masks(uint32_t buffer) const
+    {
+        return (uint16_t *)(memory + ROLL_MASKS) + buffer * 128;
+    }
+    __device__ inline float *biases(void) const
+    {
+        return (float *)(memory + ROLL_BIASES);
+    }
+    __device__ inline uint32_t between(uint32_t buffer, int panel) const
+    {
+        return shared + ROLL_BETWEEN + (buffer * 2 + panel) * ROLL_PANEL;
+    }
+    __device__ inline uint32_t input(int slot) const
+    {
+        return shared + ROLL_INPUT + slot * ROLL_INPUT_SLOT;
+    }
+    __device__ inline uint32_t weights(int slot) const
+    {
+        return shared + ROLL_RING + slot * ROLL_PIECE;
+    }
+    __device__ inline void open(void) const
+    {
+        for (int i = 0; i < ROLL_BARRIERS; i++)
+            barrier_init(barrier(i), i < ROLL_INPUT_EMPTY ? 1
+                                     : i < ROLL_FULL      ? 8
+                                     : i < ROLL_EMPTY     ? 1
+                                                          : 8 * ROLL_CLUSTER);
+        barrier_publish();
+    }
+};
+
+/* A step of a block, and where it is. All blocks of a cluster go on as long as one has
+ * a unit. Outside of all images the input is 0. */
+struct roll_step {
+    int32_t first, step; /* of the cluster's units; of its unit's steps */
+    int32_t image, top, bottom, left; /* of the unit; `bottom` 0: there is none */
+    uint32_t buffer, parity;          /* of the buffer's round */
+
+    __device__ inline void enter(const roll_job &job)
+    {
+        const uint32_t unit = (uint32_t)first + blockIdx.x % ROLL_CLUSTER;
+        const uint32_t of = divide_by(unit, job.tiles);
+        const uint32_t within = unit - of * job.tiles.d;
+        const uint32_t down = divide_by(within, job.across);
+        image = (int32_t)of;
+        top = (int32_t)down * job.rows;
+        bottom = unit < (uint32_t)job.units ? min(top + job.rows, job.height) : 0;
+        left = (int32_t)(within - down * job.across.d) * job.tile_w;
+    }
+    __device__ inline roll_step(const roll_job &job)
+        : first((int32_t)(blockIdx.x - blockIdx.x % ROLL_CLUSTER)), step(0), buffer(0), parity(0)
+    {
+        enter(job);
+    }
+    __device__ inline bool more(const roll_job &job) const
+    {
+        return first < job.units;
+    }
+    /* Of the first new row. */
+    __device__ inline int32_t row(const roll_job &job) const
+    {
+        return top - 1 + step * job.high;
+    }
+    __device__ inline void advance(const roll_job &job)
+    {
+        parity ^= buffer;
+        buffer ^= 1;
+        if (++step < job.steps)
+            return;
+        step = 0;
+        first += (int32_t)gridDim.x;
+        enter(job);
+    }
+};
+
+/* ---- loads, by a thread each ------------------------------------------------------- */
+
+/* A piece of memory into the shared memory of all blocks. */
+static __device__ inline void copy_piece_to_all(uint32_t to, const void *from,
+                                                 uint32_t bytes, uint32_t barrier)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 ".multicast::cluster [%0], [%1], %2, [%3], %4;\n" ::"r"(to),
+                 "l"(from), "r"(bytes), "r"(barrier), "h"((uint16_t)((1 << ROLL_CLUSTER) - 1))
+                 : "memory");
+}
+
+/* This block's share of each of `count` pieces from `first` on. */
+static __device__ inline void roll_load_pieces(const roll_job &job,
+                                               const roll_memory &memory, int ring,
+                                               strip_slot &slot, int32_t first,
+                                               int32_t count)
+{
+    const uint32_t share = ROLL_PIECE / ROLL_CLUSTER, mine = memory.rank * share;
+    for (int32_t p = first; p < first + count; p++, slot.advance(ring_slots(ring))) {
+        const uint32_t full = memory.barrier(ROLL_FULL + ring + slot.at);
+        barrier_wait(memory.barrier(ROLL_EMPTY + ring + slot.at), slot.parity ^ 1);
+        barrier_expect(full, ROLL_PIECE);
+        copy_piece_to_all(memory.weights(ring + slot.at) + mine,
+                           job.weights + p * ROLL_PIECE + mine, share, full);
+    }
+}
+
+static __device__ inline void roll_load_windows(const roll_job &job,
+                                                const roll_memory &memory)
+{
+    strip_slot slot;
+    for (roll_step s(job); s.more(job); s.advance(job))
+        roll_load_pieces(job, memory, RING_WINDOWS, slot, job.panels,
+                         2 * BOTTLENECK_WINDOWS);
+}
+
+/* A step is projected once the next one has been reduced. */
+static __device__ inline void roll_load_outer(const roll_job &job,
+                                              const roll_memory &memory)
+{
+    const int32_t last = job.panels + 2 * BOTTLENECK_WINDOWS;
+    strip_slot slot;
+    bool begun = false;
+    for (roll_step s(job); s.more(job); s.advance(job), begun = true) {
+        roll_load_pieces(job, memory, RING_OUTER, slot, 0, job.panels);
+        if (begun)
+            roll_load_pieces(job, memory, RING_OUTER, slot, last, job.parts);
+    }
+    roll_load_pieces(job, memory, RING_OUTER, slot, last, job.parts);
+}
+
+/* A box into L2. */
+static __device__ inline void fetch_box(const CUtensorMap *map, int32_t x, int32_t column,
+                                        int32_t row, int32_t image)
+{
+    asm volatile(
+        "cp.async.bulk.prefetch.tensor.4d.L2.global [%0, {%1, %2, %3, %4}];\n" ::"l"(map),
+        "r"(x), "r"(column), "r"(row), "r"(image)
+        : "memory");
+}
+
+/* What there are no slots for comes to L2 while the step before is projected; where the
+ * input is what is added, it stays there until then. */
+static __device__ inline void roll_load_input(const roll_job &job,
+                                              const roll_memory &memory)
+{
+    const uint64_t again = strip_again(job.large && job.again);
+    const uint32_t bytes = job.high * job.pitch.d * BOTTLENECK_ROW;
+    strip_slot slot;
+    wait_for_previous();
+    for (roll_step s(job); s.more(job); s.advance(job)) {
+        const int32_t row = s.row(job);
+        for (int32_t p = 0; p < job.panels; p++, slot.advance(ROLL_INPUT_SLOTS)) {
+            const uint32_t full = memory.barrier(ROLL_INPUT_FULL + slot.at);
+            barrier_wait(memory.barrier(ROLL_INPUT_EMPTY + slot.at), slot.parity ^ 1);
+            barrier_expect(full, bytes);
+            copy_box_by(again, memory.input(slot.at), &job.x, full, p * 64, s.left - 1,
+                        row, s.image);
+            for (int32_t q = ROLL_INPUT_SLOTS;
+                 q < job.panels && p == ROLL_INPUT_SLOTS - 1; q++)
+                fetch_box(&job.x, q * 64, s.left - 1, row, s.image);
+        }
+    }
+}
+#endif
+
+#endif /* PLUGINS_BOTTLENECK_ROLL_BLOCK_CUH */
