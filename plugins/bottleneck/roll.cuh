@@ -69,11 +69,12 @@ static __device__ inline uint32_t roll_pixel(int n)
 static __device__ inline void roll_mask(const roll_job &job, const roll_memory &memory,
                                         const roll_step &s)
 {
+    const roll_where at(job, s);
     const uint32_t pixel = threadIdx.x, row = divide_by(pixel, job.pitch);
-    const int32_t h = s.row(job) + (int32_t)row;
-    const int32_t w = s.left - 1 + (int32_t)(pixel - row * job.pitch.d);
+    const int32_t h = at.row + (int32_t)row;
+    const int32_t w = at.left - 1 + (int32_t)(pixel - row * job.pitch.d);
     if (pixel < 128)
-        memory.masks(s.buffer)[pixel] = (int32_t)row < job.high &&
+        memory.masks(s.buffer())[pixel] = (int32_t)row < job.high &&
                                                 (uint32_t)h < (uint32_t)job.height &&
                                                 (uint32_t)w < (uint32_t)job.width
                                             ? 0xffff
@@ -136,16 +137,16 @@ static __device__ inline void roll_reduce(const roll_job &job, const roll_memory
         barrier_arrive(memory.barrier(ROLL_INPUT_EMPTY + last));
     /* All of them have taken what was convolved in this buffer. */
     named_sync(NAME_ROLL_REDUCED, 256);
-    const uint32_t panel = memory.between(s.buffer, results);
-    roll_keep_rows(job, memory.between(s.buffer ^ 1, results), panel);
+    const uint32_t panel = memory.between(s.buffer(), results);
+    roll_keep_rows(job, memory.between(s.buffer() ^ 1, results), panel);
     const uint32_t *masks =
-        (const uint32_t *)(memory.masks(s.buffer) + strip_late(threadIdx.x % 4 * 2));
+        (const uint32_t *)(memory.masks(s.buffer()) + strip_late(threadIdx.x % 4 * 2));
     const uint32_t first = 2 * job.pitch.d;
     strip_keep(
         sum, job.reduced, [&](int n) { return masks[n * 4]; },
         [&](int n) { return roll_place(panel, first + roll_pixel(n)); });
     publish_shared();
-    roll_tell(memory.barrier(ROLL_REDUCED + s.buffer));
+    roll_tell(memory.barrier(ROLL_REDUCED + s.buffer()));
     ROLL_STAMP(job, s, 2);
 }
 
@@ -156,11 +157,11 @@ static __device__ inline void roll_convolve(const roll_job &job,
 {
     const uint32_t results = threadIdx.x / 128 - 2, pixels = job.high * job.pitch.d;
     roll_ring ring = {memory, RING_WINDOWS};
-    for (roll_step s(job); s.more(job); s.advance(job)) {
+    for (roll_step s; s.more(job); s.advance(job)) {
         float sum[ROLL_PIXELS / 8][4];
         ROLL_STAMP(job, s, 0);
         strip_begin(sum, memory.biases() + 128 + results * 64);
-        barrier_wait(memory.barrier(ROLL_REDUCED + s.buffer), s.parity);
+        barrier_wait(memory.barrier(ROLL_REDUCED + s.buffer()), s.parity());
         ROLL_STAMP(job, s, 1);
 #pragma unroll 1
         for (int32_t e = 0; e < 2 * BOTTLENECK_WINDOWS; e++) {
@@ -169,7 +170,7 @@ static __device__ inline void roll_convolve(const roll_job &job,
             const uint32_t weights = ring.await();
             bottleneck_multiply<ROLL_PIXELS>(
                 sum, weights + results * BOTTLENECK_PIECE,
-                memory.between(s.buffer, e % 2) + pixel * BOTTLENECK_ROW, 1024, 1);
+                memory.between(s.buffer(), e % 2) + pixel * BOTTLENECK_ROW, 1024, 1);
             ring.advance();
             multiply_wait<1>();
             if (e > 0)
@@ -180,7 +181,7 @@ static __device__ inline void roll_convolve(const roll_job &job,
         ROLL_STAMP(job, s, 2);
         ring.release(1);
         named_sync(NAME_ROLL_SLID, 256);
-        const uint32_t panel = memory.between(s.buffer, results);
+        const uint32_t panel = memory.between(s.buffer(), results);
         const uint32_t nowhere = memory.shared + ROLL_NOWHERE;
         strip_keep(
             sum, job.convolved, [](int) { return ~0u; },
@@ -189,7 +190,7 @@ static __device__ inline void roll_convolve(const roll_job &job,
                 return pixel < pixels ? roll_place(panel, pixel)
                                       : roll_place(nowhere, pixel % 8);
             });
-        roll_tell(memory.barrier(ROLL_CONVOLVED + s.buffer));
+        roll_tell(memory.barrier(ROLL_CONVOLVED + s.buffer()));
         ROLL_STAMP(job, s, 3);
     }
 }
@@ -201,18 +202,19 @@ static __device__ inline void roll_find(const roll_job &job, const roll_step &s,
                                         int32_t (&at)[STRIP_EACH])
 {
     const uint32_t first = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
+    const roll_where in(job, s);
 #pragma unroll
     for (uint32_t k = 0; k < STRIP_EACH; k++) {
         const uint32_t pixel = first + k * 8, row = divide_by(pixel, job.pitch);
         const int32_t column = (int32_t)(pixel - row * job.pitch.d);
-        const int32_t h = s.row(job) - 1 + (int32_t)row, w = s.left + column;
+        const int32_t h = in.row - 1 + (int32_t)row, w = in.left + column;
 #ifdef ROLL_NOTHING
         at[k] = INT32_MIN / 2;
         continue;
 #endif
-        at[k] = (int32_t)row < job.high && column < job.tile_w && h >= s.top &&
-                        h < s.bottom && w < job.width
-                    ? ((s.image * job.height + h) * job.width + w) * job.results +
+        at[k] = (int32_t)row < job.high && column < job.tile_w && h >= in.top &&
+                        h < in.bottom && w < job.width
+                    ? ((in.image * job.height + h) * job.width + w) * job.results +
                           (int32_t)threadIdx.x % 4 * 8
                     : INT32_MIN / 2;
     }
@@ -294,9 +296,9 @@ static __device__ inline void roll_project(const roll_job &job, const roll_memor
     ROLL_STAMP(job, s, 3);
     roll_find(job, s, p.at);
     p.fetch(added, 0);
-    barrier_wait(memory.barrier(ROLL_CONVOLVED + s.buffer), s.parity);
+    barrier_wait(memory.barrier(ROLL_CONVOLVED + s.buffer()), s.parity());
     ROLL_STAMP(job, s, 4);
-    roll_take(p.x, memory, s.buffer);
+    roll_take(p.x, memory, s.buffer());
     int32_t part = 0;
 #pragma unroll 1
     for (; part + 4 <= job.parts; part += 4)
@@ -313,7 +315,7 @@ static __device__ inline void roll_work(const roll_job &job, const roll_memory &
     const strip_cache cache(job.large);
     roll_ring ring = {memory, RING_OUTER};
     strip_slot input;
-    roll_step s(job);
+    roll_step s;
     wait_for_previous();
     roll_reduce(job, memory, s, input, ring);
     while (s.more(job)) {
@@ -352,6 +354,7 @@ static __global__ void __launch_bounds__(ROLL_THREADS, 1)
         else if (threadIdx.x == ROLL_GROUPS * 128 + 64)
             roll_load_windows(job, memory);
     } else if (group > 1) {
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"((int)ROLL_CONVOLVES));
         roll_convolve(job, memory);
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"((int)ROLL_GIVEN));

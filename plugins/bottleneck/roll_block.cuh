@@ -79,47 +79,53 @@ struct roll_memory {
     }
 };
 
-/* A step of a block, and where it is. All blocks of a cluster go on as long as one has
- * a unit. Outside of all images the input is 0. */
+/* A step of a block. All blocks of a cluster go on as long as one has a unit. */
 struct roll_step {
     int32_t first, step; /* of the cluster's units; of its unit's steps */
-    int32_t image, top, bottom, left; /* of the unit; `bottom` 0: there is none */
-    uint32_t buffer, parity;          /* of the buffer's round */
+    uint32_t count;      /* of steps: two buffers have turns */
 
-    __device__ inline void enter(const roll_job &job)
+    __device__ inline roll_step(void)
+        : first((int32_t)(blockIdx.x - blockIdx.x % ROLL_CLUSTER)), step(0), count(0)
     {
-        const uint32_t unit = (uint32_t)first + blockIdx.x % ROLL_CLUSTER;
-        const uint32_t of = divide_by(unit, job.tiles);
-        const uint32_t within = unit - of * job.tiles.d;
-        const uint32_t down = divide_by(within, job.across);
-        image = (int32_t)of;
-        top = (int32_t)down * job.rows;
-        bottom = unit < (uint32_t)job.units ? min(top + job.rows, job.height) : 0;
-        left = (int32_t)(within - down * job.across.d) * job.tile_w;
-    }
-    __device__ inline roll_step(const roll_job &job)
-        : first((int32_t)(blockIdx.x - blockIdx.x % ROLL_CLUSTER)), step(0), buffer(0), parity(0)
-    {
-        enter(job);
     }
     __device__ inline bool more(const roll_job &job) const
     {
         return first < job.units;
     }
-    /* Of the first new row. */
-    __device__ inline int32_t row(const roll_job &job) const
+    __device__ inline uint32_t buffer(void) const
     {
-        return top - 1 + step * job.high;
+        return count & 1;
+    }
+    __device__ inline uint32_t parity(void) const
+    {
+        return count >> 1 & 1;
     }
     __device__ inline void advance(const roll_job &job)
     {
-        parity ^= buffer;
-        buffer ^= 1;
+        count++;
         if (++step < job.steps)
             return;
         step = 0;
         first += (int32_t)gridDim.x;
-        enter(job);
+    }
+};
+
+/* Where it is. Outside of all images the input is 0. */
+struct roll_where {
+    int32_t image, left, row; /* row: the first new one */
+    int32_t top, bottom;      /* of the unit; `bottom` 0: there is none */
+
+    __device__ inline roll_where(const roll_job &job, const roll_step &s)
+    {
+        const uint32_t unit = (uint32_t)s.first + blockIdx.x % ROLL_CLUSTER;
+        const uint32_t of = divide_by(unit, job.tiles);
+        const uint32_t within = unit - of * job.tiles.d;
+        const uint32_t down = divide_by(within, job.across);
+        image = (int32_t)of;
+        left = (int32_t)(within - down * job.across.d) * job.tile_w;
+        top = (int32_t)down * job.rows;
+        bottom = unit < (uint32_t)job.units ? min(top + job.rows, job.height) : 0;
+        row = top - 1 + s.step * job.high;
     }
 };
 
@@ -155,7 +161,7 @@ static __device__ inline void roll_load_windows(const roll_job &job,
                                                 const roll_memory &memory)
 {
     strip_slot slot;
-    for (roll_step s(job); s.more(job); s.advance(job))
+    for (roll_step s; s.more(job); s.advance(job))
         roll_load_pieces(job, memory, RING_WINDOWS, slot, job.panels,
                          2 * BOTTLENECK_WINDOWS);
 }
@@ -167,7 +173,7 @@ static __device__ inline void roll_load_outer(const roll_job &job,
     const int32_t last = job.panels + 2 * BOTTLENECK_WINDOWS;
     strip_slot slot;
     bool begun = false;
-    for (roll_step s(job); s.more(job); s.advance(job), begun = true) {
+    for (roll_step s; s.more(job); s.advance(job), begun = true) {
         roll_load_pieces(job, memory, RING_OUTER, slot, 0, job.panels);
         if (begun)
             roll_load_pieces(job, memory, RING_OUTER, slot, last, job.parts);
@@ -194,17 +200,17 @@ static __device__ inline void roll_load_input(const roll_job &job,
     const uint32_t bytes = job.high * job.pitch.d * BOTTLENECK_ROW;
     strip_slot slot;
     wait_for_previous();
-    for (roll_step s(job); s.more(job); s.advance(job)) {
-        const int32_t row = s.row(job);
+    for (roll_step s; s.more(job); s.advance(job)) {
+        const roll_where at(job, s);
         for (int32_t p = 0; p < job.panels; p++, slot.advance(ROLL_INPUT_SLOTS)) {
             const uint32_t full = memory.barrier(ROLL_INPUT_FULL + slot.at);
             barrier_wait(memory.barrier(ROLL_INPUT_EMPTY + slot.at), slot.parity ^ 1);
             barrier_expect(full, bytes);
-            copy_box_by(again, memory.input(slot.at), &job.x, full, p * 64, s.left - 1,
-                        row, s.image);
+            copy_box_by(again, memory.input(slot.at), &job.x, full, p * 64, at.left - 1,
+                        at.row, at.image);
             for (int32_t q = ROLL_INPUT_SLOTS;
                  q < job.panels && p == ROLL_INPUT_SLOTS - 1; q++)
-                fetch_box(&job.x, q * 64, s.left - 1, row, s.image);
+                fetch_box(&job.x, q * 64, at.left - 1, at.row, at.image);
         }
     }
 }
