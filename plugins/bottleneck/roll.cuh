@@ -102,23 +102,24 @@ static __device__ inline void roll_keep_rows(const roll_job &job, uint32_t from,
     warp_sync();
 }
 
-static __device__ inline void roll_reduce(const roll_job &job, const roll_memory &memory,
-                                          const roll_step &s, strip_slot &input,
-                                          roll_ring &ring)
+/* A step's first N new pixels. */
+template <int N>
+static __device__ inline void roll_reduce_all(const roll_job &job,
+                                              const roll_memory &memory,
+                                              const roll_step &s, strip_slot &input,
+                                              roll_ring &ring)
 {
     const uint32_t results = threadIdx.x / 128;
     const bool tells = threadIdx.x % 32 == 0;
-    float sum[ROLL_PIXELS / 8][4];
+    float sum[N / 8][4];
     int32_t last = -1;
-    ROLL_STAMP(job, s, 0);
-    roll_mask(job, memory, s);
     strip_begin(sum, memory.biases() + results * 64);
 #pragma unroll 1
     for (int32_t p = 0; p < job.panels; p++) {
         const uint32_t weights = ring.await();
         barrier_wait(memory.barrier(ROLL_INPUT_FULL + input.at), input.parity);
-        bottleneck_multiply<ROLL_PIXELS>(sum, weights + results * BOTTLENECK_PIECE,
-                                         memory.input(input.at), 1024, 1);
+        bottleneck_multiply<N>(sum, weights + results * BOTTLENECK_PIECE,
+                               memory.input(input.at), 1024, 1);
         ring.advance();
         multiply_wait<1>();
         if (p > 0) {
@@ -147,50 +148,76 @@ static __device__ inline void roll_reduce(const roll_job &job, const roll_memory
         [&](int n) { return roll_place(panel, first + roll_pixel(n)); });
     publish_shared();
     roll_tell(memory.barrier(ROLL_REDUCED + s.buffer()));
+}
+
+static __device__ inline void roll_reduce(const roll_job &job, const roll_memory &memory,
+                                          const roll_step &s, strip_slot &input,
+                                          roll_ring &ring)
+{
+    const roll_where at(job, s);
+    ROLL_STAMP(job, s, 0);
+    roll_mask(job, memory, s);
+    if (at.reduces_few(job))
+        roll_reduce_all<ROLL_FEW>(job, memory, s, input, ring);
+    else
+        roll_reduce_all<ROLL_PIXELS>(job, memory, s, input, ring);
     ROLL_STAMP(job, s, 2);
 }
 
 /* ---- windows ---------------------------------------------------------------------- */
 
+/* N pixels of a step's windows from `from` on, which then lie where the first were. */
+template <int N>
+static __device__ inline void roll_slide(const roll_job &job, const roll_memory &memory,
+                                         const roll_step &s, roll_ring &ring,
+                                         uint32_t from)
+{
+    const uint32_t results = threadIdx.x / 128 - 2, pixels = job.high * job.pitch.d;
+    float sum[N / 8][4];
+    strip_begin(sum, memory.biases() + 128 + results * 64);
+    barrier_wait(memory.barrier(ROLL_REDUCED + s.buffer()), s.parity());
+    ROLL_STAMP(job, s, 1);
+#pragma unroll 1
+    for (int32_t e = 0; e < 2 * BOTTLENECK_WINDOWS; e++) {
+        const uint32_t element = e / 2, row = element / 3;
+        const uint32_t pixel = from + row * job.pitch.d + element - row * 3;
+        const uint32_t weights = ring.await();
+        bottleneck_multiply<N>(
+            sum, weights + results * BOTTLENECK_PIECE,
+            memory.between(s.buffer(), e % 2) + pixel * BOTTLENECK_ROW, 1024, 1);
+        ring.advance();
+        multiply_wait<1>();
+        if (e > 0)
+            ring.release(2);
+    }
+    multiply_wait<0>();
+    hold(sum);
+    ROLL_STAMP(job, s, 2);
+    ring.release(1);
+    named_sync(NAME_ROLL_SLID, 256);
+    const uint32_t panel = memory.between(s.buffer(), results);
+    const uint32_t nowhere = memory.shared + ROLL_NOWHERE;
+    strip_keep(
+        sum, job.convolved, [](int) { return ~0u; },
+        [&](int n) {
+            const uint32_t pixel = roll_pixel(n);
+            return pixel < pixels ? roll_place(panel, pixel)
+                                  : roll_place(nowhere, pixel % 8);
+        });
+    roll_tell(memory.barrier(ROLL_CONVOLVED + s.buffer()));
+}
+
 static __device__ inline void roll_convolve(const roll_job &job,
                                             const roll_memory &memory)
 {
-    const uint32_t results = threadIdx.x / 128 - 2, pixels = job.high * job.pitch.d;
     roll_ring ring = {memory, RING_WINDOWS};
     for (roll_step s; s.more(job); s.advance(job)) {
-        float sum[ROLL_PIXELS / 8][4];
+        const roll_where at(job, s);
         ROLL_STAMP(job, s, 0);
-        strip_begin(sum, memory.biases() + 128 + results * 64);
-        barrier_wait(memory.barrier(ROLL_REDUCED + s.buffer()), s.parity());
-        ROLL_STAMP(job, s, 1);
-#pragma unroll 1
-        for (int32_t e = 0; e < 2 * BOTTLENECK_WINDOWS; e++) {
-            const uint32_t element = e / 2, row = element / 3;
-            const uint32_t pixel = row * job.pitch.d + element - row * 3;
-            const uint32_t weights = ring.await();
-            bottleneck_multiply<ROLL_PIXELS>(
-                sum, weights + results * BOTTLENECK_PIECE,
-                memory.between(s.buffer(), e % 2) + pixel * BOTTLENECK_ROW, 1024, 1);
-            ring.advance();
-            multiply_wait<1>();
-            if (e > 0)
-                ring.release(2);
-        }
-        multiply_wait<0>();
-        hold(sum);
-        ROLL_STAMP(job, s, 2);
-        ring.release(1);
-        named_sync(NAME_ROLL_SLID, 256);
-        const uint32_t panel = memory.between(s.buffer(), results);
-        const uint32_t nowhere = memory.shared + ROLL_NOWHERE;
-        strip_keep(
-            sum, job.convolved, [](int) { return ~0u; },
-            [&](int n) {
-                const uint32_t pixel = roll_pixel(n);
-                return pixel < pixels ? roll_place(panel, pixel)
-                                      : roll_place(nowhere, pixel % 8);
-            });
-        roll_tell(memory.barrier(ROLL_CONVOLVED + s.buffer()));
+        if (at.convolves_few(job))
+            roll_slide<ROLL_FEW>(job, memory, s, ring, at.before() * job.pitch.d);
+        else
+            roll_slide<ROLL_PIXELS>(job, memory, s, ring, 0);
         ROLL_STAMP(job, s, 3);
     }
 }
@@ -203,11 +230,12 @@ static __device__ inline void roll_find(const roll_job &job, const roll_step &s,
 {
     const uint32_t first = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
     const roll_where in(job, s);
+    const int32_t top = in.row - 1 + (in.convolves_few(job) ? in.before() : 0);
 #pragma unroll
     for (uint32_t k = 0; k < STRIP_EACH; k++) {
         const uint32_t pixel = first + k * 8, row = divide_by(pixel, job.pitch);
         const int32_t column = (int32_t)(pixel - row * job.pitch.d);
-        const int32_t h = in.row - 1 + (int32_t)row, w = in.left + column;
+        const int32_t h = top + (int32_t)row, w = in.left + column;
 #ifdef ROLL_NOTHING
         at[k] = INT32_MIN / 2;
         continue;
@@ -261,6 +289,22 @@ struct roll_part {
         const int32_t to[STRIP_EACH] = {at[0] + part * 64, at[1] + part * 64};
         strip_finish(job, sum, added, to, part, cache);
     }
+#ifdef SINGLE
+    __device__ inline void all(uint4 (&added)[2][STRIP_EACH])
+    {
+#pragma unroll 1
+        for (int32_t part = 0; part < job.parts; part++) {
+            float sum[8][4];
+            begin(sum, part);
+            multiply_wait<0>();
+            hold(sum);
+            ring.release(1);
+            finish(sum, added, part);
+            if (part + 1 < job.parts)
+                fetch(added, part + 1);
+        }
+    }
+#endif
     /* So many parts: the products of one while what becomes of the one before is
      * stored. */
     template <int Parts>
@@ -287,10 +331,26 @@ struct roll_part {
     }
 };
 
+/* Of a part of the pixels that are not there. */
+static __device__ inline void roll_skip(const roll_job &job, roll_ring &ring)
+{
+#pragma unroll 1
+    for (int32_t part = 0; part < job.parts; part++) {
+        ring.await();
+        ring.advance();
+        ring.release(1);
+    }
+}
+
 static __device__ inline void roll_project(const roll_job &job, const roll_memory &memory,
                                            const strip_cache &cache, const roll_step &s,
                                            roll_ring &ring)
 {
+    if (threadIdx.x / 128 * ROLL_FEW > 0 && roll_where(job, s).convolves_few(job)) {
+        barrier_wait(memory.barrier(ROLL_CONVOLVED + s.buffer()), s.parity());
+        roll_skip(job, ring);
+        return;
+    }
     roll_part p = {job, memory, cache, ring};
     uint4 added[2][STRIP_EACH];
     ROLL_STAMP(job, s, 3);
@@ -299,6 +359,10 @@ static __device__ inline void roll_project(const roll_job &job, const roll_memor
     barrier_wait(memory.barrier(ROLL_CONVOLVED + s.buffer()), s.parity());
     ROLL_STAMP(job, s, 4);
     roll_take(p.x, memory, s.buffer());
+#ifdef SINGLE
+    p.all(added);
+    return;
+#endif
     int32_t part = 0;
 #pragma unroll 1
     for (; part + 4 <= job.parts; part += 4)
@@ -315,15 +379,18 @@ static __device__ inline void roll_work(const roll_job &job, const roll_memory &
     const strip_cache cache(job.large);
     roll_ring ring = {memory, RING_OUTER};
     strip_slot input;
-    roll_step s;
+    roll_step s, before;
     wait_for_previous();
-    roll_reduce(job, memory, s, input, ring);
-    while (s.more(job)) {
-        const roll_step before = s;
-        s.advance(job);
-        if (s.more(job))
+    for (;;) {
+        const bool more = s.more(job);
+        if (more)
             roll_reduce(job, memory, s, input, ring);
-        roll_project(job, memory, cache, before, ring);
+        if (s.count > 0)
+            roll_project(job, memory, cache, before, ring);
+        if (!more)
+            return;
+        before = s;
+        s.advance(job);
     }
 }
 

@@ -127,6 +127,27 @@ struct roll_where {
         bottom = unit < (uint32_t)job.units ? min(top + job.rows, job.height) : 0;
         row = top - 1 + s.step * job.high;
     }
+    /* New rows that are wanted, and as a sum's pixels: few ones, or all. */
+    __device__ inline bool reduces_few(const roll_job &job) const
+    {
+#ifdef NO_FEW
+        return false;
+#endif
+        return (bottom + 1 - row) * (int32_t)job.pitch.d <= ROLL_FEW;
+    }
+    /* Rows of windows, which begin one above, that are before the unit. */
+    __device__ inline int32_t before(void) const
+    {
+        return max(0, top + 1 - row);
+    }
+    __device__ inline bool convolves_few(const roll_job &job) const
+    {
+#ifdef NO_FEW
+        return false;
+#endif
+        return (min(job.high, bottom + 1 - row) - before()) * (int32_t)job.pitch.d <=
+               ROLL_FEW;
+    }
 };
 
 /* ---- loads, by a thread each ------------------------------------------------------- */

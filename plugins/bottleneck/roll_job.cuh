@@ -25,10 +25,11 @@
 enum {
     ROLL_GROUPS = 4, /* warpgroups: two reduce and project, two convolve */
     ROLL_THREADS = ROLL_GROUPS * 128 + 128,
-    ROLL_GIVEN = 128, /* registers of a thread that projects; convolves; loads */
-    ROLL_CONVOLVES = 96,
+    ROLL_GIVEN = 136, /* registers of a thread that projects; convolves; loads */
+    ROLL_CONVOLVES = 88,
     ROLL_KEPT = 24,
     ROLL_PIXELS = 120,    /* of a step */
+    ROLL_FEW = 64,        /* of a unit's first or last one */
     ROLL_REACH = 184,     /* and of the rows that its windows reach */
     ROLL_MOST_PITCH = 31, /* by which the last pixel's windows end within a buffer */
     ROLL_PANEL = ROLL_REACH * BOTTLENECK_ROW, /* bytes: 64 channels of a buffer */
