@@ -19,7 +19,7 @@ static const char *refuse_channels(const bottleneck_shape &s)
                : NULL;
 }
 
-#define LEAST_PIXELS (16 * 196)
+#define LEAST_PIXELS 3000
 
 int roll_accept(const strata_node *n)
 {

@@ -67,24 +67,22 @@ static __device__ inline uint32_t roll_pixel(int n)
 
 /* Which of a step's new pixels are inside: of one thread, one. */
 static __device__ inline void roll_mask(const roll_job &job, const roll_memory &memory,
-                                        const roll_step &s)
+                                        const roll_where &at)
 {
-    const roll_where at(job, s);
     const uint32_t pixel = threadIdx.x, row = divide_by(pixel, job.pitch);
     const int32_t h = at.row + (int32_t)row;
     const int32_t w = at.left - 1 + (int32_t)(pixel - row * job.pitch.d);
     if (pixel < 128)
-        memory.masks(s.buffer())[pixel] = (int32_t)row < job.high &&
-                                                (uint32_t)h < (uint32_t)job.height &&
-                                                (uint32_t)w < (uint32_t)job.width
-                                            ? 0xffff
-                                            : 0;
+        memory.masks()[pixel] = (int32_t)row < job.high &&
+                                        (uint32_t)h < (uint32_t)job.height &&
+                                        (uint32_t)w < (uint32_t)job.width
+                                    ? 0xffff
+                                    : 0;
 }
 
 /* The last two rows of the step before to where this step's first two are: a warp's own
  * channels. */
-static __device__ inline void roll_keep_rows(const roll_job &job, uint32_t from,
-                                             uint32_t to)
+static __device__ inline void roll_keep_rows(const roll_job &job, uint32_t panel)
 {
     const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
     const uint32_t two = 2 * job.pitch.d, first = job.high * job.pitch.d;
@@ -92,19 +90,19 @@ static __device__ inline void roll_keep_rows(const roll_job &job, uint32_t from,
 #pragma unroll
     for (uint32_t k = 0; k < 4; k++) {
         const uint32_t pixel = min(lane / 2 + k * 16, two - 1);
-        v[k] = load_four(from + bottleneck_place(first + pixel, warp * 2 + lane % 2));
+        v[k] = load_four(panel + bottleneck_place(first + pixel, warp * 2 + lane % 2));
     }
 #pragma unroll
     for (uint32_t k = 0; k < 4; k++) {
         const uint32_t pixel = min(lane / 2 + k * 16, two - 1);
-        store_four(to + bottleneck_place(pixel, warp * 2 + lane % 2), v[k]);
+        store_four(panel + bottleneck_place(pixel, warp * 2 + lane % 2), v[k]);
     }
     warp_sync();
 }
 
 /* A step's first N new pixels. */
 template <int N>
-static __device__ inline void roll_reduce_all(const roll_job &job,
+static __device__ inline void roll_reduce(const roll_job &job,
                                               const roll_memory &memory,
                                               const roll_step &s, strip_slot &input,
                                               roll_ring &ring)
@@ -136,55 +134,37 @@ static __device__ inline void roll_reduce_all(const roll_job &job,
     ring.release(1);
     if (tells)
         barrier_arrive(memory.barrier(ROLL_INPUT_EMPTY + last));
-    /* All of them have taken what was convolved in this buffer. */
-    named_sync(NAME_ROLL_REDUCED, 256);
-    const uint32_t panel = memory.between(s.buffer(), results);
-    roll_keep_rows(job, memory.between(s.buffer() ^ 1, results), panel);
+    named_sync(NAME_ROLL_SLID, 256); /* all windows of the step before have been read */
+    const uint32_t panel = memory.reduced(results);
+    roll_keep_rows(job, panel);
     const uint32_t *masks =
-        (const uint32_t *)(memory.masks(s.buffer()) + strip_late(threadIdx.x % 4 * 2));
+        (const uint32_t *)(memory.masks() + strip_late(threadIdx.x % 4 * 2));
     const uint32_t first = 2 * job.pitch.d;
     strip_keep(
         sum, job.reduced, [&](int n) { return masks[n * 4]; },
         [&](int n) { return roll_place(panel, first + roll_pixel(n)); });
     publish_shared();
-    roll_tell(memory.barrier(ROLL_REDUCED + s.buffer()));
-}
-
-static __device__ inline void roll_reduce(const roll_job &job, const roll_memory &memory,
-                                          const roll_step &s, strip_slot &input,
-                                          roll_ring &ring)
-{
-    const roll_where at(job, s);
-    ROLL_STAMP(job, s, 0);
-    roll_mask(job, memory, s);
-    if (at.reduces_few(job))
-        roll_reduce_all<ROLL_FEW>(job, memory, s, input, ring);
-    else
-        roll_reduce_all<ROLL_PIXELS>(job, memory, s, input, ring);
-    ROLL_STAMP(job, s, 2);
+    named_sync(NAME_ROLL_REDUCED, 256);
 }
 
 /* ---- windows ---------------------------------------------------------------------- */
 
-/* N pixels of a step's windows from `from` on, which then lie where the first were. */
+/* N pixels of a step's windows from `from` on. */
 template <int N>
 static __device__ inline void roll_slide(const roll_job &job, const roll_memory &memory,
                                          const roll_step &s, roll_ring &ring,
                                          uint32_t from)
 {
-    const uint32_t results = threadIdx.x / 128 - 2, pixels = job.high * job.pitch.d;
+    const uint32_t results = threadIdx.x / 128;
     float sum[N / 8][4];
     strip_begin(sum, memory.biases() + 128 + results * 64);
-    barrier_wait(memory.barrier(ROLL_REDUCED + s.buffer()), s.parity());
-    ROLL_STAMP(job, s, 1);
 #pragma unroll 1
     for (int32_t e = 0; e < 2 * BOTTLENECK_WINDOWS; e++) {
         const uint32_t element = e / 2, row = element / 3;
         const uint32_t pixel = from + row * job.pitch.d + element - row * 3;
         const uint32_t weights = ring.await();
-        bottleneck_multiply<N>(
-            sum, weights + results * BOTTLENECK_PIECE,
-            memory.between(s.buffer(), e % 2) + pixel * BOTTLENECK_ROW, 1024, 1);
+        bottleneck_multiply<N>(sum, weights + results * BOTTLENECK_PIECE,
+                               memory.reduced(e % 2) + pixel * BOTTLENECK_ROW, 1024, 1);
         ring.advance();
         multiply_wait<1>();
         if (e > 0)
@@ -192,50 +172,57 @@ static __device__ inline void roll_slide(const roll_job &job, const roll_memory 
     }
     multiply_wait<0>();
     hold(sum);
-    ROLL_STAMP(job, s, 2);
+    ROLL_STAMP(job, s, 3);
     ring.release(1);
-    named_sync(NAME_ROLL_SLID, 256);
-    const uint32_t panel = memory.between(s.buffer(), results);
-    const uint32_t nowhere = memory.shared + ROLL_NOWHERE;
+    barrier_wait(memory.barrier(ROLL_TAKEN), s.parity ^ 1);
+    const uint32_t panel = memory.convolved(results);
     strip_keep(
         sum, job.convolved, [](int) { return ~0u; },
-        [&](int n) {
-            const uint32_t pixel = roll_pixel(n);
-            return pixel < pixels ? roll_place(panel, pixel)
-                                  : roll_place(nowhere, pixel % 8);
-        });
-    roll_tell(memory.barrier(ROLL_CONVOLVED + s.buffer()));
+        [&](int n) { return roll_place(panel, roll_pixel(n)); });
+    roll_tell(memory.barrier(ROLL_WHOLE));
 }
 
 static __device__ inline void roll_convolve(const roll_job &job,
                                             const roll_memory &memory)
 {
-    roll_ring ring = {memory, RING_WINDOWS};
+    roll_ring ring = {memory, RING_INNER};
+    strip_slot input;
     for (roll_step s; s.more(job); s.advance(job)) {
         const roll_where at(job, s);
         ROLL_STAMP(job, s, 0);
+        roll_mask(job, memory, at);
+        if (at.reduces_few(job))
+            roll_reduce<ROLL_FEW>(job, memory, s, input, ring);
+        else
+            roll_reduce<ROLL_PIXELS>(job, memory, s, input, ring);
+        ROLL_STAMP(job, s, 2);
         if (at.convolves_few(job))
             roll_slide<ROLL_FEW>(job, memory, s, ring, at.before() * job.pitch.d);
         else
             roll_slide<ROLL_PIXELS>(job, memory, s, ring, 0);
-        ROLL_STAMP(job, s, 3);
+        ROLL_STAMP(job, s, 4);
     }
 }
 
 /* ---- project ---------------------------------------------------------------------- */
 
+/* Warps of those that project. */
+static __device__ inline uint32_t roll_warp(void)
+{
+    return threadIdx.x / 32 - 8;
+}
+
 /* Where a thread's results of a step begin, of each pixel, or far less than 0. */
 static __device__ inline void roll_find(const roll_job &job, const roll_step &s,
                                         int32_t (&at)[STRIP_EACH])
 {
-    const uint32_t first = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
+    const uint32_t first = roll_warp() * 16 + threadIdx.x % 32 / 4;
     const roll_where in(job, s);
-    const int32_t top = in.row - 1 + (in.convolves_few(job) ? in.before() : 0);
 #pragma unroll
     for (uint32_t k = 0; k < STRIP_EACH; k++) {
         const uint32_t pixel = first + k * 8, row = divide_by(pixel, job.pitch);
         const int32_t column = (int32_t)(pixel - row * job.pitch.d);
-        const int32_t h = top + (int32_t)row, w = in.left + column;
+        const int32_t h = in.result(job) + (int32_t)row, w = in.left + column;
 #ifdef ROLL_NOTHING
         at[k] = INT32_MIN / 2;
         continue;
@@ -249,22 +236,23 @@ static __device__ inline void roll_find(const roll_job &job, const roll_step &s,
 }
 
 /* What was convolved of a warp's sixteen pixels, 128 channels. */
-static __device__ inline void roll_take(uint32_t (&x)[8][4], const roll_memory &memory,
-                                        uint32_t buffer)
+static __device__ inline void roll_take(uint32_t (&x)[8][4], const roll_memory &memory)
 {
-    const uint32_t lane = threadIdx.x % 32, pixel = threadIdx.x / 32 * 16 + lane % 16;
+    const uint32_t lane = threadIdx.x % 32, pixel = roll_warp() * 16 + lane % 16;
 #pragma unroll
     for (int d = 0; d < 8; d++)
-        load_matrices(x[d], memory.between(buffer, d / 4) +
+        load_matrices(x[d], memory.convolved(d / 4) +
                                 bottleneck_place(pixel, d % 4 * 2 + lane / 16));
+    roll_tell(memory.barrier(ROLL_TAKEN));
 }
 
-/* A part of 64 results. */
+/* A part of 64 results after another. */
 struct roll_part {
     const roll_job &job;
     const roll_memory &memory;
-    const strip_cache &cache;
-    roll_ring &ring;
+    const strip_cache cache;
+    roll_ring ring;
+    strip_slot slot; /* of what is added */
     int32_t at[STRIP_EACH];
     uint32_t x[8][4];
 
@@ -279,36 +267,33 @@ struct roll_part {
         multiply_commit();
         ring.advance();
     }
-    __device__ inline void fetch(uint4 (&added)[2][STRIP_EACH], int32_t part) const
+    __device__ inline void fetch(uint4 (&added)[2][STRIP_EACH])
     {
-        strip_fetch(added, job, at, part, part * 64, cache);
+        if (!job.addend)
+            return;
+        const uint32_t pixel = roll_warp() * 16 + threadIdx.x % 32 / 4;
+        barrier_wait(memory.barrier(ROLL_ADDED_FULL + slot.at), slot.parity);
+#pragma unroll
+        for (uint32_t half = 0; half < 2; half++)
+#pragma unroll
+            for (uint32_t k = 0; k < STRIP_EACH; k++)
+                added[half][k] =
+                    load_four(memory.added(slot.at) +
+                              bottleneck_place(pixel + k * 8, half * 4 + threadIdx.x % 4));
+        roll_tell(memory.barrier(ROLL_ADDED_EMPTY + slot.at));
+        slot.advance(ROLL_ADDED_SLOTS);
     }
-    __device__ inline void finish(const float (&sum)[8][4],
-                                  const uint4 (&added)[2][STRIP_EACH], int32_t part) const
+    __device__ inline void finish(const float (&sum)[8][4], int32_t part)
     {
         const int32_t to[STRIP_EACH] = {at[0] + part * 64, at[1] + part * 64};
+        uint4 added[2][STRIP_EACH] = {};
+        fetch(added);
         strip_finish(job, sum, added, to, part, cache);
     }
-#ifdef SINGLE
-    __device__ inline void all(uint4 (&added)[2][STRIP_EACH])
-    {
-#pragma unroll 1
-        for (int32_t part = 0; part < job.parts; part++) {
-            float sum[8][4];
-            begin(sum, part);
-            multiply_wait<0>();
-            hold(sum);
-            ring.release(1);
-            finish(sum, added, part);
-            if (part + 1 < job.parts)
-                fetch(added, part + 1);
-        }
-    }
-#endif
     /* So many parts: the products of one while what becomes of the one before is
      * stored. */
     template <int Parts>
-    __device__ inline void some(uint4 (&added)[2][STRIP_EACH], int32_t first)
+    __device__ inline void some(int32_t first)
     {
         float sum[2][8][4];
         begin(sum[0], first);
@@ -322,76 +307,69 @@ struct roll_part {
             }
             hold(sum[k % 2]);
             ring.release(k + 1 < Parts ? 2 : 1);
-            finish(sum[k % 2], added, first + k);
-            if (k + 1 < Parts)
-                fetch(added, first + k + 1);
-            else if (first + Parts < job.parts)
-                fetch(added, first + Parts);
+            finish(sum[k % 2], first + k);
         }
+    }
+    /* Parts of pixels that are not there. */
+    __device__ inline void skip(void)
+    {
+#pragma unroll 1
+        for (int32_t part = 0; part < job.parts; part++) {
+            ring.await();
+            ring.advance();
+            ring.release(1);
+            if (!job.addend)
+                continue;
+            barrier_wait(memory.barrier(ROLL_ADDED_FULL + slot.at), slot.parity);
+            roll_tell(memory.barrier(ROLL_ADDED_EMPTY + slot.at));
+            slot.advance(ROLL_ADDED_SLOTS);
+        }
+    }
+    __device__ inline void all(void)
+    {
+        int32_t part = 0;
+#pragma unroll 1
+        for (; part + 4 <= job.parts; part += 4)
+            some<4>(part);
+        if (part < job.parts)
+            some<2>(part);
     }
 };
 
-/* Of a part of the pixels that are not there. */
-static __device__ inline void roll_skip(const roll_job &job, roll_ring &ring)
-{
-#pragma unroll 1
-    for (int32_t part = 0; part < job.parts; part++) {
-        ring.await();
-        ring.advance();
-        ring.release(1);
-    }
-}
-
 static __device__ inline void roll_project(const roll_job &job, const roll_memory &memory,
-                                           const strip_cache &cache, const roll_step &s,
-                                           roll_ring &ring)
+                                           int half)
 {
-    if (threadIdx.x / 128 * ROLL_FEW > 0 && roll_where(job, s).convolves_few(job)) {
-        barrier_wait(memory.barrier(ROLL_CONVOLVED + s.buffer()), s.parity());
-        roll_skip(job, ring);
-        return;
+    roll_part p = {job, memory, strip_cache(job.large), {memory, RING_OUTER}};
+    wait_for_previous();
+    for (roll_step s; s.more(job); s.advance(job)) {
+        const bool few = roll_where(job, s).convolves_few(job);
+        ROLL_STAMP(job, s, 0);
+        roll_find(job, s, p.at);
+        barrier_wait(memory.barrier(ROLL_WHOLE), s.parity);
+        ROLL_STAMP(job, s, 1);
+        roll_take(p.x, memory);
+        if (few && half > 0)
+            p.skip();
+        else
+            p.all();
+        ROLL_STAMP(job, s, 2);
     }
-    roll_part p = {job, memory, cache, ring};
-    uint4 added[2][STRIP_EACH];
-    ROLL_STAMP(job, s, 3);
-    roll_find(job, s, p.at);
-    p.fetch(added, 0);
-    barrier_wait(memory.barrier(ROLL_CONVOLVED + s.buffer()), s.parity());
-    ROLL_STAMP(job, s, 4);
-    roll_take(p.x, memory, s.buffer());
-#ifdef SINGLE
-    p.all(added);
-    return;
-#endif
-    int32_t part = 0;
-#pragma unroll 1
-    for (; part + 4 <= job.parts; part += 4)
-        p.some<4>(added, part);
-    if (part < job.parts)
-        p.some<2>(added, part);
-    ROLL_STAMP(job, s, 5);
 }
 
 /* ---- all of it -------------------------------------------------------------------- */
 
-static __device__ inline void roll_work(const roll_job &job, const roll_memory &memory)
+/* A thread each. */
+static __device__ inline void roll_load(const roll_job &job, const roll_memory &memory)
 {
-    const strip_cache cache(job.large);
-    roll_ring ring = {memory, RING_OUTER};
-    strip_slot input;
-    roll_step s, before;
-    wait_for_previous();
-    for (;;) {
-        const bool more = s.more(job);
-        if (more)
-            roll_reduce(job, memory, s, input, ring);
-        if (s.count > 0)
-            roll_project(job, memory, cache, before, ring);
-        if (!more)
-            return;
-        before = s;
-        s.advance(job);
-    }
+    const uint32_t thread = threadIdx.x - ROLL_GROUPS * 128;
+    if (thread == 0)
+        roll_load_input(job, memory);
+    else if (thread == 32)
+        roll_load_weights(job, memory, RING_INNER);
+    else if (thread == 64)
+        roll_load_weights(job, memory, RING_OUTER);
+    else if (thread == 96 && job.addend)
+        roll_load_added(job, memory);
 }
 
 /* There are no more clusters than units for them. A block may not end while others tell it
@@ -405,6 +383,7 @@ static __global__ void __launch_bounds__(ROLL_THREADS, 1)
     launch_next();
     if (threadIdx.x == 0) {
         prefetch_map(&job.x);
+        prefetch_map(&job.added);
         memory.open();
     }
     for (int c = (int)threadIdx.x; c < 256 + job.parts * 64; c += ROLL_THREADS)
@@ -414,18 +393,13 @@ static __global__ void __launch_bounds__(ROLL_THREADS, 1)
     cluster_wait();
     if (group == ROLL_GROUPS) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"((int)ROLL_KEPT));
-        if (threadIdx.x == ROLL_GROUPS * 128)
-            roll_load_input(job, memory);
-        else if (threadIdx.x == ROLL_GROUPS * 128 + 32)
-            roll_load_outer(job, memory);
-        else if (threadIdx.x == ROLL_GROUPS * 128 + 64)
-            roll_load_windows(job, memory);
-    } else if (group > 1) {
+        roll_load(job, memory);
+    } else if (group < 2) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"((int)ROLL_CONVOLVES));
         roll_convolve(job, memory);
     } else {
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"((int)ROLL_GIVEN));
-        roll_work(job, memory);
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"((int)ROLL_PROJECTS));
+        roll_project(job, memory, group - 2);
     }
     __syncwarp();
     cluster_arrive();

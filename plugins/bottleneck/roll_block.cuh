@@ -15,22 +15,24 @@ PRODUCT(__half, "f16", 120, 60, 60, 61, 62, 63, 64)
 
 enum roll_barrier {
     ROLL_INPUT_FULL = 0,
-    ROLL_INPUT_EMPTY = ROLL_INPUT_FULL + ROLL_INPUT_SLOTS,
-    ROLL_REDUCED = ROLL_INPUT_EMPTY + ROLL_INPUT_SLOTS, /* of a buffer each */
-    ROLL_CONVOLVED = ROLL_REDUCED + 2,
-    ROLL_FULL = ROLL_CONVOLVED + 2, /* of both rings */
-    ROLL_EMPTY = ROLL_FULL + ROLL_SLOTS, /* told by all blocks of the cluster */
-    ROLL_BARRIERS = ROLL_EMPTY + ROLL_SLOTS
+    ROLL_ADDED_FULL = ROLL_INPUT_FULL + ROLL_INPUT_SLOTS,
+    ROLL_FULL = ROLL_ADDED_FULL + ROLL_ADDED_SLOTS, /* of both rings of weights */
+    ROLL_EMPTY = ROLL_FULL + ROLL_SLOTS,            /* told by all blocks of a cluster */
+    ROLL_INPUT_EMPTY = ROLL_EMPTY + ROLL_SLOTS,
+    ROLL_ADDED_EMPTY = ROLL_INPUT_EMPTY + ROLL_INPUT_SLOTS,
+    ROLL_WHOLE = ROLL_ADDED_EMPTY + ROLL_ADDED_SLOTS, /* what was convolved; taken */
+    ROLL_TAKEN,
+    ROLL_BARRIERS
 };
 
-enum { NAME_ROLL_REDUCED = 1, NAME_ROLL_SLID };
+enum { NAME_ROLL_SLID = 1, NAME_ROLL_REDUCED };
 
-/* Where a ring's slots begin: weights of the first and the last stage; of windows. */
-enum { RING_OUTER = 0, RING_WINDOWS = ROLL_OUTER_SLOTS };
+/* Where a ring's slots begin: weights of the first two stages; of the last one. */
+enum { RING_INNER = 0, RING_OUTER = ROLL_INNER_SLOTS };
 
 static __device__ inline int ring_slots(int ring)
 {
-    return ring == RING_OUTER ? ROLL_OUTER_SLOTS : ROLL_WINDOWS_SLOTS;
+    return ring == RING_INNER ? ROLL_INNER_SLOTS : ROLL_OUTER_SLOTS;
 }
 
 struct roll_memory {
@@ -48,21 +50,29 @@ struct roll_memory {
     {
         return shared + which * 8;
     }
-    __device__ inline uint16_t *masks(uint32_t buffer) const
+    __device__ inline uint16_t *masks(void) const
     {
-        return (uint16_t *)(memory + ROLL_MASKS) + buffer * 128;
+        return (uint16_t *)(memory + ROLL_MASKS);
     }
     __device__ inline float *biases(void) const
     {
         return (float *)(memory + ROLL_BIASES);
     }
-    __device__ inline uint32_t between(uint32_t buffer, int panel) const
+    __device__ inline uint32_t reduced(int panel) const
     {
-        return shared + ROLL_BETWEEN + (buffer * 2 + panel) * ROLL_PANEL;
+        return shared + ROLL_REDUCED + panel * ROLL_REDUCED_PANEL;
+    }
+    __device__ inline uint32_t convolved(int panel) const
+    {
+        return shared + ROLL_CONVOLVED + panel * ROLL_CONVOLVED_PANEL;
     }
     __device__ inline uint32_t input(int slot) const
     {
         return shared + ROLL_INPUT + slot * ROLL_INPUT_SLOT;
+    }
+    __device__ inline uint32_t added(int slot) const
+    {
+        return shared + ROLL_ADDED + slot * ROLL_INPUT_SLOT;
     }
     __device__ inline uint32_t weights(int slot) const
     {
@@ -71,10 +81,9 @@ struct roll_memory {
     __device__ inline void open(void) const
     {
         for (int i = 0; i < ROLL_BARRIERS; i++)
-            barrier_init(barrier(i), i < ROLL_INPUT_EMPTY ? 1
-                                     : i < ROLL_FULL      ? 8
-                                     : i < ROLL_EMPTY     ? 1
-                                                          : 8 * ROLL_CLUSTER);
+            barrier_init(barrier(i), i < ROLL_EMPTY         ? 1
+                                     : i < ROLL_INPUT_EMPTY ? 8 * ROLL_CLUSTER
+                                                            : 8);
         barrier_publish();
     }
 };
@@ -82,27 +91,19 @@ struct roll_memory {
 /* A step of a block. All blocks of a cluster go on as long as one has a unit. */
 struct roll_step {
     int32_t first, step; /* of the cluster's units; of its unit's steps */
-    uint32_t count;      /* of steps: two buffers have turns */
+    uint32_t parity;     /* of the barriers that each step has */
 
     __device__ inline roll_step(void)
-        : first((int32_t)(blockIdx.x - blockIdx.x % ROLL_CLUSTER)), step(0), count(0)
+        : first((int32_t)(blockIdx.x - blockIdx.x % ROLL_CLUSTER)), step(0), parity(0)
     {
     }
     __device__ inline bool more(const roll_job &job) const
     {
         return first < job.units;
     }
-    __device__ inline uint32_t buffer(void) const
-    {
-        return count & 1;
-    }
-    __device__ inline uint32_t parity(void) const
-    {
-        return count >> 1 & 1;
-    }
     __device__ inline void advance(const roll_job &job)
     {
-        count++;
+        parity ^= 1;
         if (++step < job.steps)
             return;
         step = 0;
@@ -148,6 +149,11 @@ struct roll_where {
         return (min(job.high, bottom + 1 - row) - before()) * (int32_t)job.pitch.d <=
                ROLL_FEW;
     }
+    /* What is projected, its first row. */
+    __device__ inline int32_t result(const roll_job &job) const
+    {
+        return row - 1 + (convolves_few(job) ? before() : 0);
+    }
 };
 
 /* ---- loads, by a thread each ------------------------------------------------------- */
@@ -178,28 +184,16 @@ static __device__ inline void roll_load_pieces(const roll_job &job,
     }
 }
 
-static __device__ inline void roll_load_windows(const roll_job &job,
-                                                const roll_memory &memory)
+static __device__ inline void roll_load_weights(const roll_job &job,
+                                                const roll_memory &memory, int ring)
 {
+    const int32_t inner = job.panels + 2 * BOTTLENECK_WINDOWS;
     strip_slot slot;
     for (roll_step s; s.more(job); s.advance(job))
-        roll_load_pieces(job, memory, RING_WINDOWS, slot, job.panels,
-                         2 * BOTTLENECK_WINDOWS);
-}
-
-/* A step is projected once the next one has been reduced. */
-static __device__ inline void roll_load_outer(const roll_job &job,
-                                              const roll_memory &memory)
-{
-    const int32_t last = job.panels + 2 * BOTTLENECK_WINDOWS;
-    strip_slot slot;
-    bool begun = false;
-    for (roll_step s; s.more(job); s.advance(job), begun = true) {
-        roll_load_pieces(job, memory, RING_OUTER, slot, 0, job.panels);
-        if (begun)
-            roll_load_pieces(job, memory, RING_OUTER, slot, last, job.parts);
-    }
-    roll_load_pieces(job, memory, RING_OUTER, slot, last, job.parts);
+        if (ring == RING_INNER)
+            roll_load_pieces(job, memory, RING_INNER, slot, 0, inner);
+        else
+            roll_load_pieces(job, memory, RING_OUTER, slot, inner, job.parts);
 }
 
 /* A box into L2. */
@@ -212,7 +206,7 @@ static __device__ inline void fetch_box(const CUtensorMap *map, int32_t x, int32
         : "memory");
 }
 
-/* What there are no slots for comes to L2 while the step before is projected; where the
+/* What there are no slots for comes to L2 while the step before is convolved; where the
  * input is what is added, it stays there until then. */
 static __device__ inline void roll_load_input(const roll_job &job,
                                               const roll_memory &memory)
@@ -232,6 +226,26 @@ static __device__ inline void roll_load_input(const roll_job &job,
             for (int32_t q = ROLL_INPUT_SLOTS;
                  q < job.panels && p == ROLL_INPUT_SLOTS - 1; q++)
                 fetch_box(&job.x, q * 64, at.left - 1, at.row, at.image);
+        }
+    }
+}
+
+/* Rows of the results, as they lie in what was convolved. */
+static __device__ inline void roll_load_added(const roll_job &job,
+                                              const roll_memory &memory)
+{
+    const strip_cache cache(job.large);
+    const uint32_t bytes = job.high * job.pitch.d * BOTTLENECK_ROW;
+    strip_slot slot;
+    wait_for_previous();
+    for (roll_step s; s.more(job); s.advance(job)) {
+        const roll_where at(job, s);
+        for (int32_t p = 0; p < job.parts; p++, slot.advance(ROLL_ADDED_SLOTS)) {
+            const uint32_t full = memory.barrier(ROLL_ADDED_FULL + slot.at);
+            barrier_wait(memory.barrier(ROLL_ADDED_EMPTY + slot.at), slot.parity ^ 1);
+            barrier_expect(full, bytes);
+            copy_box_by(cache.once, memory.added(slot.at), &job.added, full, p * 64,
+                        at.left, at.result(job), at.image);
         }
     }
 }

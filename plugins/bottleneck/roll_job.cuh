@@ -1,65 +1,69 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A bottleneck of many pixels and up to 128 channels between, as a strip that a block goes
- * down, some rows of pixels a step, and stages that work on neighbouring steps at the same
- * time. Weights come through two rings, 128 by 64 of them at a time; two blocks of a
- * cluster go through their strips together: each asks for half of the weights, which come
- * to both.
+ * down, some rows of pixels a step. Weights come through two rings, 128 by 64 of them at a
+ * time, to all blocks of a cluster, which go through their strips together: each asks for
+ * its share.
  *
  *   reduce   two warpgroups, 64 of the 128 results each, of a step's new rows: pixels lie
  *            in rows of `pitch`
- *   windows  two others, 64 results each: an element of the windows is the same memory
+ *   windows  the same two, 64 results each: an element of the windows is the same memory
  *            from another pixel on. Their rows begin one above the new ones, for which
  *            the last two rows of the step before are kept
- *   project  the first two again, of the step before: pixels are the factor whose rows
- *            become the sums' rows, and results come from registers to memory
+ *   project  two others, of the step before: pixels are the factor whose rows become the
+ *            sums' rows. What is added comes through a ring of its own, 64 channels of a
+ *            step at a time, and results go from registers to memory
  *
- * What lies between has two buffers, of neighbouring steps. What was convolved lies where
- * the first rows were that its windows have read.
+ * A unit's first step has two rows of windows less, and its last one may have few: their
+ * products are of fewer pixels then.
  */
 #ifndef PLUGINS_BOTTLENECK_ROLL_JOB_CUH
 #define PLUGINS_BOTTLENECK_ROLL_JOB_CUH
 
 #include "plugins/bottleneck/block.cuh"
 
+#ifndef CLUSTER
+#define CLUSTER 2
+#endif
+#ifndef INPUT_SLOTS
+#define INPUT_SLOTS 2
+#define ADDED_SLOTS 2
+#define INNER_SLOTS 3
+#define OUTER_SLOTS 2
+#endif
 enum {
-    ROLL_GROUPS = 4, /* warpgroups: two reduce and project, two convolve */
+    ROLL_CLUSTER = CLUSTER,
+    ROLL_GROUPS = 4, /* warpgroups: two reduce and convolve, two project */
     ROLL_THREADS = ROLL_GROUPS * 128 + 128,
-    ROLL_GIVEN = 136, /* registers of a thread that projects; convolves; loads */
-    ROLL_CONVOLVES = 88,
+    ROLL_CONVOLVES = 96, /* registers of a thread that convolves; projects; loads */
+    ROLL_PROJECTS = 128,
     ROLL_KEPT = 24,
     ROLL_PIXELS = 120,    /* of a step */
     ROLL_FEW = 64,        /* of a unit's first or last one */
     ROLL_REACH = 184,     /* and of the rows that its windows reach */
-    ROLL_MOST_PITCH = 31, /* by which the last pixel's windows end within a buffer */
-    ROLL_PANEL = ROLL_REACH * BOTTLENECK_ROW, /* bytes: 64 channels of a buffer */
+    ROLL_MOST_PITCH = 31, /* by which the last pixel's windows end within what is reduced */
+    ROLL_INPUT_SLOTS = INPUT_SLOTS,
+    ROLL_ADDED_SLOTS = ADDED_SLOTS,
+    ROLL_INNER_SLOTS = INNER_SLOTS, /* of weights of the first two stages; of the last */
+    ROLL_OUTER_SLOTS = OUTER_SLOTS,
+    ROLL_SLOTS = ROLL_INNER_SLOTS + ROLL_OUTER_SLOTS,
+    ROLL_REDUCED_PANEL = ROLL_REACH * BOTTLENECK_ROW, /* bytes: 64 channels */
+    ROLL_CONVOLVED_PANEL = 128 * BOTTLENECK_ROW,
     ROLL_INPUT_SLOT = ROLL_PIXELS * BOTTLENECK_ROW,
     ROLL_PIECE = 2 * BOTTLENECK_PIECE,
-#ifndef CLUSTER
-#define CLUSTER 2
-#endif
-    ROLL_CLUSTER = CLUSTER,
-#ifndef INPUT_SLOTS
-#define INPUT_SLOTS 2
-#define OUTER_SLOTS 3
-#define WINDOWS_SLOTS 3
-#endif
-    ROLL_INPUT_SLOTS = INPUT_SLOTS,
-    ROLL_OUTER_SLOTS = OUTER_SLOTS, /* of each ring of weights */
-    ROLL_WINDOWS_SLOTS = WINDOWS_SLOTS,
-    ROLL_SLOTS = ROLL_OUTER_SLOTS + ROLL_WINDOWS_SLOTS,
-    ROLL_MASKS = 256,   /* which pixels are inside, of two steps: halves of ones */
+    ROLL_MASKS = 256, /* which new pixels are inside: halves of ones */
     ROLL_BIASES = 1024,
-    ROLL_PARTS = 16,    /* of the results, at most */
-    ROLL_NOWHERE = 6144, /* where what is of no pixel goes */
-    ROLL_BETWEEN = ROLL_NOWHERE + 1024,
-    ROLL_INPUT = ROLL_BETWEEN + 4 * ROLL_PANEL,
-    ROLL_RING = ROLL_INPUT + ROLL_INPUT_SLOTS * ROLL_INPUT_SLOT,
+    ROLL_PARTS = 16, /* of the results, at most */
+    ROLL_REDUCED = 6144,
+    ROLL_CONVOLVED = ROLL_REDUCED + 2 * ROLL_REDUCED_PANEL,
+    ROLL_INPUT = ROLL_CONVOLVED + 2 * ROLL_CONVOLVED_PANEL,
+    ROLL_ADDED = ROLL_INPUT + ROLL_INPUT_SLOTS * ROLL_INPUT_SLOT,
+    ROLL_RING = ROLL_ADDED + ROLL_ADDED_SLOTS * ROLL_INPUT_SLOT,
     ROLL_SHARED = ROLL_RING + ROLL_SLOTS * ROLL_PIECE + 1024,
 };
 
 struct roll_job {
-    CUtensorMap x;          /* boxes of 64 channels of a step's new rows */
+    CUtensorMap x, added;   /* boxes of 64 channels of a step's rows */
     const uint8_t *weights; /* pieces of two matrices: `panels`, 18, `parts` */
     const float *bias;      /* 128, 128, 64 a part */
     const __half *addend;   /* or NULL */

@@ -121,7 +121,9 @@ static inline bool roll_map(roll_job *j, const void *x, int64_t images, int32_t 
     j->again = j->addend == x;
 #endif
     return bottleneck_map(&j->x, x, images, j->height, j->width, channels, j->high,
-                          j->tile_w + 2);
+                          j->tile_w + 2) &&
+           bottleneck_map(&j->added, j->addend ? j->addend : j->y, images, j->height,
+                          j->width, j->results, j->high, j->tile_w + 2);
 }
 
 static inline cudaLaunchConfig_t roll_config(cudaLaunchAttribute (&attributes)[2],
