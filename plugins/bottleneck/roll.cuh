@@ -134,8 +134,8 @@ static __device__ inline void roll_reduce(const roll_job &job,
     ring.release(1);
     if (tells)
         barrier_arrive(memory.barrier(ROLL_INPUT_EMPTY + last));
-    named_sync(NAME_ROLL_SLID, 256); /* all windows of the step before have been read */
-    const uint32_t panel = memory.reduced(results);
+    barrier_wait(memory.barrier(ROLL_TAKEN), s.parity ^ 1);
+    const uint32_t panel = memory.between(results);
     roll_keep_rows(job, panel);
     const uint32_t *masks =
         (const uint32_t *)(memory.masks() + strip_late(threadIdx.x % 4 * 2));
@@ -155,7 +155,7 @@ static __device__ inline void roll_slide(const roll_job &job, const roll_memory 
                                          const roll_step &s, roll_ring &ring,
                                          uint32_t from)
 {
-    const uint32_t results = threadIdx.x / 128;
+    const uint32_t results = threadIdx.x / 128, pixels = job.high * job.pitch.d;
     float sum[N / 8][4];
     strip_begin(sum, memory.biases() + 128 + results * 64);
 #pragma unroll 1
@@ -164,7 +164,7 @@ static __device__ inline void roll_slide(const roll_job &job, const roll_memory 
         const uint32_t pixel = from + row * job.pitch.d + element - row * 3;
         const uint32_t weights = ring.await();
         bottleneck_multiply<N>(sum, weights + results * BOTTLENECK_PIECE,
-                               memory.reduced(e % 2) + pixel * BOTTLENECK_ROW, 1024, 1);
+                               memory.between(e % 2) + pixel * BOTTLENECK_ROW, 1024, 1);
         ring.advance();
         multiply_wait<1>();
         if (e > 0)
@@ -174,11 +174,16 @@ static __device__ inline void roll_slide(const roll_job &job, const roll_memory 
     hold(sum);
     ROLL_STAMP(job, s, 3);
     ring.release(1);
-    barrier_wait(memory.barrier(ROLL_TAKEN), s.parity ^ 1);
-    const uint32_t panel = memory.convolved(results);
+    named_sync(NAME_ROLL_SLID, 256);
+    const uint32_t panel = memory.between(results);
+    const uint32_t nowhere = memory.shared + ROLL_NOWHERE;
     strip_keep(
         sum, job.convolved, [](int) { return ~0u; },
-        [&](int n) { return roll_place(panel, roll_pixel(n)); });
+        [&](int n) {
+            const uint32_t pixel = roll_pixel(n);
+            return pixel < pixels ? roll_place(panel, pixel)
+                                  : roll_place(nowhere, pixel % 8);
+        });
     roll_tell(memory.barrier(ROLL_WHOLE));
 }
 
@@ -241,7 +246,7 @@ static __device__ inline void roll_take(uint32_t (&x)[8][4], const roll_memory &
     const uint32_t lane = threadIdx.x % 32, pixel = roll_warp() * 16 + lane % 16;
 #pragma unroll
     for (int d = 0; d < 8; d++)
-        load_matrices(x[d], memory.convolved(d / 4) +
+        load_matrices(x[d], memory.between(d / 4) +
                                 bottleneck_place(pixel, d % 4 * 2 + lane / 16));
     roll_tell(memory.barrier(ROLL_TAKEN));
 }

@@ -58,13 +58,9 @@ struct roll_memory {
     {
         return (float *)(memory + ROLL_BIASES);
     }
-    __device__ inline uint32_t reduced(int panel) const
+    __device__ inline uint32_t between(int panel) const
     {
-        return shared + ROLL_REDUCED + panel * ROLL_REDUCED_PANEL;
-    }
-    __device__ inline uint32_t convolved(int panel) const
-    {
-        return shared + ROLL_CONVOLVED + panel * ROLL_CONVOLVED_PANEL;
+        return shared + ROLL_BETWEEN + panel * ROLL_PANEL;
     }
     __device__ inline uint32_t input(int slot) const
     {

@@ -14,7 +14,8 @@
  *            sums' rows. What is added comes through a ring of its own, 64 channels of a
  *            step at a time, and results go from registers to memory
  *
- * A unit's first step has two rows of windows less, and its last one may have few: their
+ * What was convolved lies where the first rows were that its windows have read. A unit's
+ * first step has two rows of windows less, and its last one may have few: their
  * products are of fewer pixels then.
  */
 #ifndef PLUGINS_BOTTLENECK_ROLL_JOB_CUH
@@ -26,9 +27,9 @@
 #define CLUSTER 2
 #endif
 #ifndef INPUT_SLOTS
-#define INPUT_SLOTS 2
-#define ADDED_SLOTS 2
-#define INNER_SLOTS 3
+#define INPUT_SLOTS 3
+#define ADDED_SLOTS 1
+#define INNER_SLOTS 5
 #define OUTER_SLOTS 2
 #endif
 enum {
@@ -47,16 +48,15 @@ enum {
     ROLL_INNER_SLOTS = INNER_SLOTS, /* of weights of the first two stages; of the last */
     ROLL_OUTER_SLOTS = OUTER_SLOTS,
     ROLL_SLOTS = ROLL_INNER_SLOTS + ROLL_OUTER_SLOTS,
-    ROLL_REDUCED_PANEL = ROLL_REACH * BOTTLENECK_ROW, /* bytes: 64 channels */
-    ROLL_CONVOLVED_PANEL = 128 * BOTTLENECK_ROW,
+    ROLL_PANEL = ROLL_REACH * BOTTLENECK_ROW, /* bytes: 64 channels */
     ROLL_INPUT_SLOT = ROLL_PIXELS * BOTTLENECK_ROW,
     ROLL_PIECE = 2 * BOTTLENECK_PIECE,
     ROLL_MASKS = 256, /* which new pixels are inside: halves of ones */
     ROLL_BIASES = 1024,
     ROLL_PARTS = 16, /* of the results, at most */
-    ROLL_REDUCED = 6144,
-    ROLL_CONVOLVED = ROLL_REDUCED + 2 * ROLL_REDUCED_PANEL,
-    ROLL_INPUT = ROLL_CONVOLVED + 2 * ROLL_CONVOLVED_PANEL,
+    ROLL_NOWHERE = 6144, /* where what is of no pixel goes */
+    ROLL_BETWEEN = ROLL_NOWHERE + 1024,
+    ROLL_INPUT = ROLL_BETWEEN + 2 * ROLL_PANEL,
     ROLL_ADDED = ROLL_INPUT + ROLL_INPUT_SLOTS * ROLL_INPUT_SLOT,
     ROLL_RING = ROLL_ADDED + ROLL_ADDED_SLOTS * ROLL_INPUT_SLOT,
     ROLL_SHARED = ROLL_RING + ROLL_SLOTS * ROLL_PIECE + 1024,
