@@ -154,16 +154,6 @@ struct roll_where {
 
 /* ---- loads, by a thread each ------------------------------------------------------- */
 
-/* A piece of memory into the shared memory of all blocks. */
-static __device__ inline void copy_piece_to_all(uint32_t to, const void *from,
-                                                 uint32_t bytes, uint32_t barrier)
-{
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
-                 ".multicast::cluster [%0], [%1], %2, [%3], %4;\n" ::"r"(to),
-                 "l"(from), "r"(bytes), "r"(barrier), "h"((uint16_t)((1 << ROLL_CLUSTER) - 1))
-                 : "memory");
-}
-
 /* This block's share of each of `count` pieces from `first` on. */
 static __device__ inline void roll_load_pieces(const roll_job &job,
                                                const roll_memory &memory, int ring,
@@ -175,8 +165,8 @@ static __device__ inline void roll_load_pieces(const roll_job &job,
         const uint32_t full = memory.barrier(ROLL_FULL + ring + slot.at);
         barrier_wait(memory.barrier(ROLL_EMPTY + ring + slot.at), slot.parity ^ 1);
         barrier_expect(full, ROLL_PIECE);
-        copy_piece_to_all(memory.weights(ring + slot.at) + mine,
-                           job.weights + p * ROLL_PIECE + mine, share, full);
+        copy_piece_to_all<ROLL_CLUSTER>(memory.weights(ring + slot.at) + mine,
+                                        job.weights + p * ROLL_PIECE + mine, share, full);
     }
 }
 
@@ -190,16 +180,6 @@ static __device__ inline void roll_load_weights(const roll_job &job,
             roll_load_pieces(job, memory, RING_INNER, slot, 0, inner);
         else
             roll_load_pieces(job, memory, RING_OUTER, slot, inner, job.parts);
-}
-
-/* A box into L2. */
-static __device__ inline void fetch_box(const CUtensorMap *map, int32_t x, int32_t column,
-                                        int32_t row, int32_t image)
-{
-    asm volatile(
-        "cp.async.bulk.prefetch.tensor.4d.L2.global [%0, {%1, %2, %3, %4}];\n" ::"l"(map),
-        "r"(x), "r"(column), "r"(row), "r"(image)
-        : "memory");
 }
 
 /* What there are no slots for comes to L2 while the step before is convolved; where the
