@@ -41,8 +41,8 @@ static int pack_weights(const strata_node *n, const bottleneck_shape &s,
     if (status != STRATA_OK)
         return status;
     ring_pack_kernel<<<(unsigned)roll_pieces(job) * 2, CUDA_BLOCK, 0,
-                         (cudaStream_t)n->stream>>>(weights_of(n, s), job.panels,
-                                                    job.parts, (uint8_t *)*packed);
+                       (cudaStream_t)n->stream>>>(weights_of(n, s), job.panels, job.parts,
+                                                  (uint8_t *)*packed);
     return packed_status(n);
 }
 
@@ -58,8 +58,8 @@ int roll_setup(const strata_node *n, void *state)
     roll_plan(&job, sizes_of(s));
     bottleneck_set_tails(&job, n);
     memcpy(to->job, &job, sizeof job);
-    status = clusters_at_once(n, (const void *)roll_kernel,
-                              roll_config(attributes, 1), ROLL_CLUSTER, &to->clusters);
+    status = clusters_at_once(n, (const void *)roll_kernel, roll_config(attributes, 1),
+                              ROLL_CLUSTER, &to->clusters);
     return status == STRATA_OK ? pack_weights(n, s, job, &to->packed) : status;
 }
 
@@ -76,8 +76,7 @@ int roll_run(const strata_run *r)
     cudaLaunchConfig_t config = roll_config(attributes, clusters);
     config.stream = layer_stream(r);
     job.weights = (const uint8_t *)s->packed;
-    job.bias =
-        (const float *)(job.weights + roll_pieces(job) * (int64_t)ROLL_PIECE);
+    job.bias = (const float *)(job.weights + roll_pieces(job) * (int64_t)ROLL_PIECE);
     job.addend = r->n_in > 1 ? (const __half *)r->in[1].data : NULL;
     job.y = (__half *)r->out[0].data;
     if (clusters == 0)

@@ -11,9 +11,11 @@
 #ifdef ROLL_STAMPS
 #define ROLL_STAMP(job, s, i)                                                            \
     do {                                                                                 \
-        if (threadIdx.x % 128 == 0 && (s).step + (s).first / (int)gridDim.x * 16 < 48)    \
-            (job).stamps[(blockIdx.x * 48 + (s).step + (s).first / (int)gridDim.x * 16) * \
-                             32 + (threadIdx.x / 128) * 8 + (i)] = clock64();            \
+        if (threadIdx.x % 128 == 0 && (s).step + (s).first / (int)gridDim.x * 16 < 48)   \
+            (job)                                                                        \
+                .stamps[(blockIdx.x * 48 + (s).step + (s).first / (int)gridDim.x * 16) * \
+                            32 +                                                         \
+                        (threadIdx.x / 128) * 8 + (i)] = clock64();                      \
     } while (0)
 #else
 #define ROLL_STAMP(job, s, i)
@@ -102,10 +104,9 @@ static __device__ inline void roll_keep_rows(const roll_job &job, uint32_t panel
 
 /* A step's first N new pixels. */
 template <int N>
-static __device__ inline void roll_reduce(const roll_job &job,
-                                              const roll_memory &memory,
-                                              const roll_step &s, strip_slot &input,
-                                              roll_ring &ring)
+static __device__ inline void roll_reduce(const roll_job &job, const roll_memory &memory,
+                                          const roll_step &s, strip_slot &input,
+                                          roll_ring &ring)
 {
     const uint32_t results = threadIdx.x / 128;
     const bool tells = threadIdx.x % 32 == 0;
@@ -282,9 +283,9 @@ struct roll_part {
         for (uint32_t half = 0; half < 2; half++)
 #pragma unroll
             for (uint32_t k = 0; k < STRIP_EACH; k++)
-                added[half][k] =
-                    load_four(memory.added(slot.at) +
-                              bottleneck_place(pixel + k * 8, half * 4 + threadIdx.x % 4));
+                added[half][k] = load_four(
+                    memory.added(slot.at) +
+                    bottleneck_place(pixel + k * 8, half * 4 + threadIdx.x % 4));
         roll_tell(memory.barrier(ROLL_ADDED_EMPTY + slot.at));
         slot.advance(ROLL_ADDED_SLOTS);
     }
@@ -377,8 +378,8 @@ static __device__ inline void roll_load(const roll_job &job, const roll_memory &
         roll_load_added(job, memory);
 }
 
-/* There are no more clusters than units for them. A block may not end while others tell it
- * of slots. */
+/* There are no more clusters than units for them. A block may not end while others tell
+ * it of slots. */
 static __global__ void __launch_bounds__(ROLL_THREADS, 1)
     roll_kernel(const __grid_constant__ roll_job job)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A bottleneck of many pixels and up to 128 channels between, as a strip that a block goes
- * down, some rows of pixels a step. Weights come through two rings, 128 by 64 of them at a
- * time, to all blocks of a cluster, which go through their strips together: each asks for
- * its share.
+ * A bottleneck of many pixels and up to 128 channels between, as a strip that a block
+ * goes down, some rows of pixels a step. Weights come through two rings, 128 by 64 of
+ * them at a time, to all blocks of a cluster, which go through their strips together:
+ * each asks for its share.
  *
  *   reduce   two warpgroups, 64 of the 128 results each, of a step's new rows: pixels lie
  *            in rows of `pitch`
@@ -39,10 +39,11 @@ enum {
     ROLL_CONVOLVES = 96, /* registers of a thread that convolves; projects; loads */
     ROLL_PROJECTS = 128,
     ROLL_KEPT = 24,
-    ROLL_PIXELS = 120,    /* of a step */
-    ROLL_FEW = 64,        /* of a unit's first or last one */
-    ROLL_REACH = 184,     /* and of the rows that its windows reach */
-    ROLL_MOST_PITCH = 31, /* by which the last pixel's windows end within what is reduced */
+    ROLL_PIXELS = 120, /* of a step */
+    ROLL_FEW = 64,     /* of a unit's first or last one */
+    ROLL_REACH = 184,  /* and of the rows that its windows reach */
+    ROLL_MOST_PITCH =
+        31, /* by which the last pixel's windows end within what is reduced */
     ROLL_INPUT_SLOTS = INPUT_SLOTS,
     ROLL_ADDED_SLOTS = ADDED_SLOTS,
     ROLL_INNER_SLOTS = INNER_SLOTS, /* of weights of the first two stages; of the last */
@@ -53,7 +54,7 @@ enum {
     ROLL_PIECE = 2 * BOTTLENECK_PIECE,
     ROLL_MASKS = 256, /* which new pixels are inside: halves of ones */
     ROLL_BIASES = 1024,
-    ROLL_PARTS = 16, /* of the results, at most */
+    ROLL_PARTS = 16,     /* of the results, at most */
     ROLL_NOWHERE = 6144, /* where what is of no pixel goes */
     ROLL_BETWEEN = ROLL_NOWHERE + 1024,
     ROLL_INPUT = ROLL_BETWEEN + 2 * ROLL_PANEL,

@@ -76,7 +76,7 @@ static inline bool roll_map(roll_job *j, const void *x, int64_t images, int32_t 
 {
     const int64_t pixels = images * j->height * j->width;
     j->large = pixels * ((channels + 7) / 8 * 8 + j->results) * 2 > ROLL_ROOM;
-    #ifdef ROLL_NEVER
+#ifdef ROLL_NEVER
     j->again = false;
 #else
     j->again = j->addend == x;

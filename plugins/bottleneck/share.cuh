@@ -150,7 +150,7 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
 /* Where weights come through a ring, in the order in which they are asked for: result m
  * of 64 and depth k of a matrix; two of them are a piece. */
 static __device__ inline float ring_weight(const bottleneck_weights &w, int panels,
-                                             int matrix, int m, int k)
+                                           int matrix, int m, int k)
 {
     const int half = matrix % 2 * 64;
     int piece = matrix / 2;
@@ -171,8 +171,8 @@ static __device__ inline float ring_weight(const bottleneck_weights &w, int pane
 
 /* A block a matrix; the first has the biases, too, which lie behind the matrices. */
 static __global__ void __launch_bounds__(CUDA_BLOCK)
-    ring_pack_kernel(const __grid_constant__ bottleneck_weights w, int panels,
-                       int parts, uint8_t *matrices)
+    ring_pack_kernel(const __grid_constant__ bottleneck_weights w, int panels, int parts,
+                     uint8_t *matrices)
 {
     const int matrix = (int)blockIdx.x;
     __half *to = (__half *)(matrices + (int64_t)matrix * BOTTLENECK_PIECE);

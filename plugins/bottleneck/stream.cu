@@ -43,8 +43,8 @@ static int pack_weights(const strata_node *n, const bottleneck_shape &s,
     if (status != STRATA_OK)
         return status;
     ring_pack_kernel<<<(unsigned)stream_pieces(job) * 2, CUDA_BLOCK, 0,
-                         (cudaStream_t)n->stream>>>(weights_of(n, s), job.panels,
-                                                    job.parts, (uint8_t *)*packed);
+                       (cudaStream_t)n->stream>>>(weights_of(n, s), job.panels, job.parts,
+                                                  (uint8_t *)*packed);
     return packed_status(n);
 }
 
