@@ -136,6 +136,7 @@ static __device__ inline void roll_reduce(const roll_job &job, const roll_memory
     if (tells)
         barrier_arrive(memory.barrier(ROLL_INPUT_EMPTY + last));
     barrier_wait(memory.barrier(ROLL_TAKEN), s.parity ^ 1);
+    named_sync(NAME_ROLL_MASKED, 256);
     const uint32_t panel = memory.between(results);
     roll_keep_rows(job, panel);
     const uint32_t *masks =
@@ -286,6 +287,7 @@ struct roll_part {
                 added[half][k] = load_four(
                     memory.added(slot.at) +
                     bottleneck_place(pixel + k * 8, half * 4 + threadIdx.x % 4));
+        publish_shared(); /* the copy engine writes behind these reads */
         roll_tell(memory.barrier(ROLL_ADDED_EMPTY + slot.at));
         slot.advance(ROLL_ADDED_SLOTS);
     }

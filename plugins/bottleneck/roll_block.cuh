@@ -25,7 +25,7 @@ enum roll_barrier {
     ROLL_BARRIERS
 };
 
-enum { NAME_ROLL_SLID = 1, NAME_ROLL_REDUCED };
+enum { NAME_ROLL_MASKED = 1, NAME_ROLL_REDUCED, NAME_ROLL_SLID };
 
 /* Where a ring's slots begin: weights of the first two stages; of the last one. */
 enum { RING_INNER = 0, RING_OUTER = ROLL_INNER_SLOTS };

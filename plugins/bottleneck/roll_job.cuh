@@ -28,8 +28,8 @@
 #endif
 #ifndef INPUT_SLOTS
 #define INPUT_SLOTS 3
-#define ADDED_SLOTS 1
-#define INNER_SLOTS 5
+#define ADDED_SLOTS 2
+#define INNER_SLOTS 4
 #define OUTER_SLOTS 2
 #endif
 enum {
