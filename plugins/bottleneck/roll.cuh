@@ -8,19 +8,6 @@
 #include "plugins/bottleneck/roll_block.cuh"
 
 #if __CUDA_ARCH__ >= 900
-#ifdef ROLL_STAMPS
-#define ROLL_STAMP(job, s, i)                                                            \
-    do {                                                                                 \
-        if (threadIdx.x % 128 == 0 && (s).step + (s).first / (int)gridDim.x * 16 < 48)   \
-            (job)                                                                        \
-                .stamps[(blockIdx.x * 48 + (s).step + (s).first / (int)gridDim.x * 16) * \
-                            32 +                                                         \
-                        (threadIdx.x / 128) * 8 + (i)] = clock64();                      \
-    } while (0)
-#else
-#define ROLL_STAMP(job, s, i)
-#endif
-
 /* A warpgroup's place in its ring of weights. */
 struct roll_ring {
     const roll_memory &memory;
@@ -131,7 +118,6 @@ static __device__ inline void roll_reduce(const roll_job &job, const roll_memory
     }
     multiply_wait<0>();
     hold(sum);
-    ROLL_STAMP(job, s, 1);
     ring.release(1);
     if (tells)
         barrier_arrive(memory.barrier(ROLL_INPUT_EMPTY + last));
@@ -174,7 +160,6 @@ static __device__ inline void roll_slide(const roll_job &job, const roll_memory 
     }
     multiply_wait<0>();
     hold(sum);
-    ROLL_STAMP(job, s, 3);
     ring.release(1);
     named_sync(NAME_ROLL_SLID, 256);
     const uint32_t panel = memory.between(results);
@@ -196,18 +181,15 @@ static __device__ inline void roll_convolve(const roll_job &job,
     strip_slot input;
     for (roll_step s; s.more(job); s.advance(job)) {
         const roll_where at(job, s);
-        ROLL_STAMP(job, s, 0);
         roll_mask(job, memory, at);
         if (at.reduces_few(job))
             roll_reduce<ROLL_FEW>(job, memory, s, input, ring);
         else
             roll_reduce<ROLL_PIXELS>(job, memory, s, input, ring);
-        ROLL_STAMP(job, s, 2);
         if (at.convolves_few(job))
             roll_slide<ROLL_FEW>(job, memory, s, ring, at.before() * job.pitch.d);
         else
             roll_slide<ROLL_PIXELS>(job, memory, s, ring, 0);
-        ROLL_STAMP(job, s, 4);
     }
 }
 
@@ -230,10 +212,6 @@ static __device__ inline void roll_find(const roll_job &job, const roll_step &s,
         const uint32_t pixel = first + k * 8, row = divide_by(pixel, job.pitch);
         const int32_t column = (int32_t)(pixel - row * job.pitch.d);
         const int32_t h = in.result(job) + (int32_t)row, w = in.left + column;
-#ifdef ROLL_NOTHING
-        at[k] = INT32_MIN / 2;
-        continue;
-#endif
         at[k] = (int32_t)row < job.high && column < job.tile_w && h >= in.top &&
                         h < in.bottom && w < job.width
                     ? ((in.image * job.height + h) * job.width + w) * job.results +
@@ -351,16 +329,13 @@ static __device__ inline void roll_project(const roll_job &job, const roll_memor
     wait_for_previous();
     for (roll_step s; s.more(job); s.advance(job)) {
         const bool few = roll_where(job, s).convolves_few(job);
-        ROLL_STAMP(job, s, 0);
         roll_find(job, s, p.at);
         barrier_wait(memory.barrier(ROLL_WHOLE), s.parity);
-        ROLL_STAMP(job, s, 1);
         roll_take(p.x, memory);
         if (few && half > 0)
             p.skip();
         else
             p.all();
-        ROLL_STAMP(job, s, 2);
     }
 }
 

@@ -127,9 +127,6 @@ struct roll_where {
     /* New rows that are wanted, and as a sum's pixels: few ones, or all. */
     __device__ inline bool reduces_few(const roll_job &job) const
     {
-#ifdef NO_FEW
-        return false;
-#endif
         return (bottom + 1 - row) * (int32_t)job.pitch.d <= ROLL_FEW;
     }
     /* Rows of windows, which begin one above, that are before the unit. */
@@ -139,9 +136,6 @@ struct roll_where {
     }
     __device__ inline bool convolves_few(const roll_job &job) const
     {
-#ifdef NO_FEW
-        return false;
-#endif
         return (min(job.high, bottom + 1 - row) - before()) * (int32_t)job.pitch.d <=
                ROLL_FEW;
     }

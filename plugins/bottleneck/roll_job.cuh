@@ -23,31 +23,21 @@
 
 #include "plugins/bottleneck/block.cuh"
 
-#ifndef CLUSTER
-#define CLUSTER 2
-#endif
-#ifndef INPUT_SLOTS
-#define INPUT_SLOTS 3
-#define ADDED_SLOTS 2
-#define INNER_SLOTS 4
-#define OUTER_SLOTS 2
-#endif
 enum {
-    ROLL_CLUSTER = CLUSTER,
+    ROLL_CLUSTER = 2,
     ROLL_GROUPS = 4, /* warpgroups: two reduce and convolve, two project */
     ROLL_THREADS = ROLL_GROUPS * 128 + 128,
     ROLL_CONVOLVES = 96, /* registers of a thread that convolves; projects; loads */
     ROLL_PROJECTS = 128,
     ROLL_KEPT = 24,
-    ROLL_PIXELS = 120, /* of a step */
-    ROLL_FEW = 64,     /* of a unit's first or last one */
-    ROLL_REACH = 184,  /* and of the rows that its windows reach */
-    ROLL_MOST_PITCH =
-        31, /* by which the last pixel's windows end within what is reduced */
-    ROLL_INPUT_SLOTS = INPUT_SLOTS,
-    ROLL_ADDED_SLOTS = ADDED_SLOTS,
-    ROLL_INNER_SLOTS = INNER_SLOTS, /* of weights of the first two stages; of the last */
-    ROLL_OUTER_SLOTS = OUTER_SLOTS,
+    ROLL_PIXELS = 120,    /* of a step */
+    ROLL_FEW = 64,        /* of a unit's first or last one */
+    ROLL_REACH = 184,     /* and of the rows that its windows reach */
+    ROLL_MOST_PITCH = 31, /* by which the last pixel's windows end within them */
+    ROLL_INPUT_SLOTS = 3,
+    ROLL_ADDED_SLOTS = 2,
+    ROLL_INNER_SLOTS = 4, /* of weights of the first two stages; of the last */
+    ROLL_OUTER_SLOTS = 2,
     ROLL_SLOTS = ROLL_INNER_SLOTS + ROLL_OUTER_SLOTS,
     ROLL_PANEL = ROLL_REACH * BOTTLENECK_ROW, /* bytes: 64 channels */
     ROLL_INPUT_SLOT = ROLL_PIXELS * BOTTLENECK_ROW,
@@ -81,9 +71,6 @@ struct roll_job {
     int32_t tile_w;
     bool large; /* L2 has no room for these tensors */
     bool again; /* x is what is added, too */
-#ifdef ROLL_STAMPS
-    long long *stamps;
-#endif
 };
 
 static inline __host__ __device__ int32_t roll_pieces(const roll_job &job)

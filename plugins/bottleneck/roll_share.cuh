@@ -76,11 +76,7 @@ static inline bool roll_map(roll_job *j, const void *x, int64_t images, int32_t 
 {
     const int64_t pixels = images * j->height * j->width;
     j->large = pixels * ((channels + 7) / 8 * 8 + j->results) * 2 > ROLL_ROOM;
-#ifdef ROLL_NEVER
-    j->again = false;
-#else
     j->again = j->addend == x;
-#endif
     return bottleneck_map(&j->x, x, images, j->height, j->width, channels, j->high,
                           j->tile_w + 2) &&
            bottleneck_map(&j->added, j->addend ? j->addend : j->y, images, j->height,
