@@ -4,15 +4,15 @@
  * Set OMP_NUM_THREADS for the number of threads on the host.
  *
  *     net_time [-d DEVICE] [-b BATCH,...] [-p PRECISION,...] [-m MATH]
- *              [-l] [-t] [-c COST_FILE] [-D NAME=VALUE]... [-s SECTION.KEY=VALUE]...
+ *              [-l] [-t] [-v] [-c COST_FILE] [-D NAME=VALUE]... [-s SECTION.KEY=VALUE]...
  *              [-n RUNS] [-w WARMUP_RUNS] [-i RAW_INPUT] [-o RAW_OUTPUT] NETWORK.ini
  *
  * -b gives the network's variable `batch`, -p its build.precision; -l adds a table of the
- * layers on stderr; -c measures the costs that the file does not hold and adds them. With
- * -t every line on stdin has device_ms measured again, as an object of its own, so that
- * programs can take turns.
- * RAW_INPUT holds the bytes of the first input as bound (without it the inputs are
- * random); the bytes of the first output after the last run go to RAW_OUTPUT.
+ * layers on stderr, -v what a build logs, twice for more; -c measures the costs that the
+ * file does not hold and adds them. With -t every line on stdin has device_ms measured
+ * again, as an object of its own, so that programs can take turns. RAW_INPUT holds the
+ * bytes of the first input as bound (without it the inputs are random); the bytes of the
+ * first output after the last run go to RAW_OUTPUT.
  *
  *   median_ms         of whole runs, from the call to the result, as the host sees it
  *   device_ms         median of runs enqueued one behind the other, between events
@@ -44,7 +44,7 @@ struct arguments {
     const char *batches[MAX_CASES], *precisions[MAX_CASES];
     size_t n_define, n_set, n_batches, n_precisions;
     int runs, warmup, math;
-    int layers, turns;
+    int layers, turns, log;
 };
 
 struct session {
@@ -63,7 +63,7 @@ struct times {
 static int usage(void)
 {
     fputs("usage: net_time [-d DEVICE] [-b BATCH,...] [-p PRECISION,...]\n"
-          "                [-m MATH] [-l] [-t] [-c COST_FILE]\n"
+          "                [-m MATH] [-l] [-t] [-v] [-c COST_FILE]\n"
           "                [-D NAME=VALUE]... [-s SECTION.KEY=VALUE]...\n"
           "                [-n RUNS] [-w WARMUP_RUNS]\n"
           "                [-i RAW_INPUT] [-o RAW_OUTPUT] NETWORK.ini\n",
@@ -105,7 +105,7 @@ static int parse(struct arguments *a, int argc, char **argv)
 {
     int c, bad = 0;
     *a = (struct arguments){.runs = 100, .warmup = 10};
-    while (!bad && (c = getopt(argc, argv, "d:b:p:m:ltc:D:s:n:w:i:o:")) != -1)
+    while (!bad && (c = getopt(argc, argv, "d:b:p:m:ltvc:D:s:n:w:i:o:")) != -1)
         switch (c) {
         case 'd':
             a->device = optarg;
@@ -124,6 +124,9 @@ static int parse(struct arguments *a, int argc, char **argv)
             break;
         case 't':
             a->turns = 1;
+            break;
+        case 'v':
+            strata_set_logger(NULL, NULL, a->log++ ? STRATA_LOG_DEBUG : STRATA_LOG_INFO);
             break;
         case 'c':
             a->costs = optarg;

@@ -21,9 +21,11 @@ struct origin {
     struct record *record;        /* restored, and taken over */
     struct engine_stored *stored; /* the record's file, taken over; NULL: the lender's */
     const strata_engine *lender;
-    struct planner *planner;         /* that has a plan, taken over */
-    const struct cost_table *prices; /* that count before all others; or NULL */
-    bool alone;                      /* without plans for other sizes */
+    struct planner *planner; /* that has a plan, taken over */
+    /* Of its plan, which is of this planner, that stays the caller's. */
+    const strata_engine *kin;
+    const struct engine_pool *pool;
+    const struct planner *planned;
 };
 
 static int plan_engine(strata_engine *e, const struct origin *from, strata_error *err)
@@ -33,7 +35,8 @@ static int plan_engine(strata_engine *e, const struct origin *from, strata_error
     struct cost_device costs;
     int status;
     cost_device_init(&costs, e->handle);
-    costs.source.prices = from->prices;
+    if (from->kin)
+        return execution_make(&e->execution, from->planned, from->plan, err);
     if (from->planner) {
         e->planner = from->planner;
         status = STRATA_OK;
@@ -69,8 +72,8 @@ static int build(strata_engine *e, const struct origin *from, strata_error *err)
     if (!e->row_bytes)
         return STRATA_ENOMEM;
     const int before = threads_set(e->execution->threads);
-    status = engine_setup_parts(e, err);
-    if (status == STRATA_OK && !e->lender && !from->alone)
+    status = engine_setup_parts(e, from->kin, from->pool, err);
+    if (status == STRATA_OK && !e->lender && !from->kin)
         status = engine_add_sizes(e, err);
     threads_set(before);
     return status;
@@ -152,19 +155,30 @@ int engine_build_version(strata_engine **out, const strata_engine *lender,
     return make_engine(out, handle, planner->network, &from, err);
 }
 
-int engine_build_planned(strata_engine **out, strata_handle *handle,
-                         struct planner *planner, strata_error *err)
+int engine_build_kin(strata_engine **out, const strata_engine *kin,
+                     const struct engine_pool *pool, const struct planner *planner,
+                     const struct plan *plan, strata_error *err)
 {
-    const struct origin from = {.planner = planner, .alone = true};
-    return make_engine(out, handle, planner->network, &from, err);
+    const struct origin from = {
+        .kin = kin, .pool = pool, .planned = planner, .plan = plan};
+    int status = make_engine(out, kin->handle, planner->network, &from, err);
+    if (status != STRATA_OK)
+        return status;
+    strata_engine *e = *out;
+    e->batch = kin->batch;
+    e->batch_symbol = kin->batch_symbol;
+    memcpy(e->sizes, kin->sizes, sizeof e->sizes);
+    memcpy(e->row_bytes, kin->row_bytes, e->execution->n_bindings * sizeof *e->row_bytes);
+    return STRATA_OK;
 }
 
-int engine_build_priced(strata_engine **out, strata_handle *handle,
-                        const strata_network *network, const struct cost_table *prices,
-                        strata_error *err)
+int engine_complete_kin(strata_engine *e, struct planner *planner, strata_error *err)
 {
-    const struct origin from = {.prices = prices};
-    return make_engine(out, handle, network, &from, err);
+    e->planner = planner;
+    const int before = threads_set(e->execution->threads);
+    int status = engine_add_sizes(e, err);
+    threads_set(before);
+    return status;
 }
 
 int engine_build_stored(strata_engine **out, strata_handle *handle,

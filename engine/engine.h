@@ -10,6 +10,7 @@
  *   engine     planner -> execution; then the parts, and all of it freed
  *   weights    network -> values of a node's weights, with scales folded in
  *   setup      weights to the device, and impls' setup, which packs them
+ *   kin        parts that engines of one planner hold together
  *   share      memory that another size's engine has from the largest one's
  *   batch      other listed sizes: engines inside it, which share its weights
  *   sizes      those that plans are for, and which is near
@@ -27,14 +28,24 @@
 #include "planner/execution.h"
 #include "planner/pack.h"
 
-struct cost_table;
 struct engine_stored;
+struct plan;
 struct planner;
 struct record;
 
-/* What a node of the execution runs with. */
+/* Where a weight's data is from. */
+enum part_data { DATA_NONE, DATA_LENT, DATA_IN_PLACE, DATA_OWN };
+
+/* What a node of the execution runs with. Engines of one planner may hold it together,
+ * while plans are tried. */
 struct engine_part {
+    size_t holders;
+    /* Of which it was set up: the execution is a reference, as the state may have
+     * addresses of the node's. */
+    struct execution *execution;
+    size_t node;
     strata_tensor *weights; /* as the node describes them; data on the device */
+    enum part_data *data;   /* of each */
     void *state;            /* the impl's */
     bool set_up;
     struct pack_memory packs; /* memory given by strata.pack/1 */
@@ -42,15 +53,23 @@ struct engine_part {
     int lender;               /* node of the lender for the same layer, or -1 */
 };
 
+/* Parts of engines that are gone, for the next ones of their planner. */
+struct engine_pool {
+    strata_handle *handle;
+    struct engine_part **list; /* the oldest first */
+    size_t n, capacity;
+    uint64_t bytes, most; /* of the device */
+};
+
 struct strata_engine {
     strata_network *network; /* a reference */
     strata_handle *handle;
     struct execution *execution;
-    struct engine_part *parts; /* of each of its nodes */
-    int wait;                  /* of its runs' threads: STRATA_WAIT_*, decided */
-    uint64_t weight_bytes;     /* on the device, not lent */
-    int64_t batch;             /* rows of a run, at most */
-    int64_t *row_bytes;        /* of one row of each binding; 0: it has no such rows */
+    struct engine_part **parts; /* of each of its nodes */
+    int wait;                   /* of its runs' threads: STRATA_WAIT_*, decided */
+    uint64_t weight_bytes;      /* on the device, not lent */
+    int64_t batch;              /* rows of a run, at most */
+    int64_t *row_bytes;         /* of one row of each binding; 0: it has no such rows */
     char *only_batch; /* why at least as many too; NULL: any smaller number is right */
     int batch_symbol; /* the network's whose rows are apart, or -1 */
     int64_t sizes[NETWORK_MAX_SYMBOLS]; /* of the network's symbols */
@@ -83,16 +102,17 @@ int engine_build_lent(strata_engine **out, const strata_engine *lender,
 int engine_build_version(strata_engine **out, const strata_engine *lender,
                          strata_handle *handle, struct planner *planner,
                          strata_error *err);
-/* Of a plan for the network's own sizes alone; the planner is taken over. */
-int engine_build_planned(strata_engine **out, strata_handle *handle,
-                         struct planner *planner, strata_error *err);
-/* By given prices, which count before all others. */
-int engine_build_priced(strata_engine **out, strata_handle *handle,
-                        const strata_network *network, const struct cost_table *prices,
-                        strata_error *err);
-/* trials.c: where the network's options ask for trials and the device has graphs, try
- * other plans in whole runs, for the time that they give; *engine becomes another one, if
- * that is faster. On an error *engine may be NULL. */
+/* Of another plan of kin's planner, for its sizes alone: without a planner of its own,
+ * and with those parts of kin's and the pool's that are the same. */
+int engine_build_kin(strata_engine **out, const strata_engine *kin,
+                     const struct engine_pool *pool, const struct planner *planner,
+                     const struct plan *plan, strata_error *err);
+/* Such an engine whole: the planner, whose plan it now is of, goes to it, and the other
+ * listed sizes are added. */
+int engine_complete_kin(strata_engine *e, struct planner *planner, strata_error *err);
+/* trials/trials.c: where the network's options ask for trials and the device has graphs,
+ * try other plans in whole runs, for the time that they give; *engine becomes another
+ * one, if that is faster. On an error *engine may be NULL. */
 int engine_try_plans(strata_engine **engine, const strata_network *network,
                      strata_error *err);
 /* batch.c: the last step of building. */
@@ -122,9 +142,21 @@ int engine_check_size(const strata_engine *e, int symbol, int64_t size,
  */
 int engine_make_version(strata_engine **out, const strata_engine *e,
                         strata_handle *handle, const int64_t *sizes, strata_error *err);
-/* setup.c: parts of all nodes; what there is of them goes with free. */
-int engine_setup_parts(strata_engine *e, strata_error *err);
+/* setup.c: parts of all nodes, which are set up but for those that kin and the pool have
+ * (NULL: nobody has any); what there is of them goes with free. */
+int engine_setup_parts(strata_engine *e, const strata_engine *kin,
+                       const struct engine_pool *pool, strata_error *err);
 void engine_free_parts(strata_engine *e);
+/* One holder less; the last one frees it. */
+void engine_release_part(strata_handle *handle, struct engine_part *part);
+/* kin.c: those of kin's and the pool's parts that are the engine's, too. */
+void engine_take_parts(strata_engine *e, const strata_engine *kin,
+                       const struct engine_pool *pool);
+/* Of the device that a part has. */
+uint64_t engine_part_bytes(const struct engine_part *part);
+/* pool.c: hold what no other engine does, too, as far as there is room. */
+void engine_pool_keep(struct engine_pool *pool, const strata_engine *e);
+void engine_pool_free(struct engine_pool *pool);
 /* weights.c */
 /* Values of a node's weight where the network has them, if the device reads that memory
  * and nothing is folded into them; else NULL. */

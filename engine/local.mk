@@ -44,13 +44,21 @@ ENGINE_SOURCES = \
 	engine/file/weights.c \
 	engine/image.c \
 	engine/past_caches.h \
+	engine/kin.c \
+	engine/pool.c \
 	engine/setup.c \
 	engine/share.c \
 	engine/sizes.c \
 	engine/staging.c \
 	engine/staging.h \
 	engine/step.c \
-	engine/trials.c \
+	engine/trials/attempts.c \
+	engine/trials/attempts.h \
+	engine/trials/contest.c \
+	engine/trials/contest.h \
+	engine/trials/search.c \
+	engine/trials/trials.c \
+	engine/trials/trials.h \
 	engine/version.c \
 	engine/weights.c
 EXTRA_DIST += engine/README.md

@@ -16,6 +16,12 @@
 /* Bytes of dense weights that may be on the device beside the packed ones. */
 #define MOST_DENSE ((size_t)64 << 20)
 
+/* Whether a node's part was another engine's before. */
+static bool is_taken(const strata_engine *e, size_t node)
+{
+    return e->parts[node]->execution != e->execution;
+}
+
 /* Nodes whose weights or setup may be under way. */
 struct setup {
     strata_engine *engine;
@@ -53,18 +59,25 @@ static int load_weight(struct setup *s, size_t node, size_t w, strata_error *err
 {
     strata_engine *e = s->engine;
     const struct execution_node *n = &e->execution->nodes[node];
-    strata_tensor *t = &e->parts[node].weights[w];
+    strata_tensor *t = &e->parts[node]->weights[w];
+    enum part_data *data = &e->parts[node]->data[w];
     const size_t bytes = weight_bytes(t);
-    if (t->rank == 0 || (t->data = engine_lent_weight(e, node, w)))
+    if (t->rank == 0)
         return STRATA_OK;
-    e->weight_bytes += bytes;
-    if ((t->data = engine_weight_in_place(e, n, w)))
+    if ((t->data = engine_lent_weight(e, node, w))) {
+        *data = DATA_LENT;
         return STRATA_OK;
-    t->data = allocator_get(&e->handle->allocator, bytes, n->layer->weights[w].name, err);
-    if (!t->data) {
-        e->weight_bytes -= bytes;
-        return STRATA_ENOMEM;
     }
+    if ((t->data = engine_weight_in_place(e, n, w))) {
+        *data = DATA_IN_PLACE;
+        e->weight_bytes += bytes;
+        return STRATA_OK;
+    }
+    t->data = allocator_get(&e->handle->allocator, bytes, n->layer->weights[w].name, err);
+    if (!t->data)
+        return STRATA_ENOMEM;
+    *data = DATA_OWN;
+    e->weight_bytes += bytes;
     s->dense += bytes;
     return e->handle->properties.kind == STRATA_HOST
                ? engine_load_weight(e, n, w, t->data, err)
@@ -74,11 +87,12 @@ static int load_weight(struct setup *s, size_t node, size_t w, strata_error *err
 static int load_weights(struct setup *s, size_t node, strata_error *err)
 {
     const struct execution_node *n = &s->engine->execution->nodes[node];
-    struct engine_part *part = &s->engine->parts[node];
+    struct engine_part *part = s->engine->parts[node];
     const size_t n_weights = n->layer->type->n_weights;
     int status = STRATA_OK;
     part->weights = zalloc(n_weights, sizeof *part->weights, "a node", err);
-    if (!part->weights)
+    part->data = zalloc(n_weights, sizeof *part->data, "a node", err);
+    if (!part->weights || !part->data)
         return STRATA_ENOMEM;
     memcpy(part->weights, n->weights, n_weights * sizeof *part->weights);
     for (size_t w = 0; w < n_weights && status == STRATA_OK; w++)
@@ -86,24 +100,25 @@ static int load_weights(struct setup *s, size_t node, strata_error *err)
     return status;
 }
 
-static void free_weight(strata_engine *e, size_t node, size_t w)
+static void free_weight(strata_handle *handle, struct engine_part *part, size_t w)
 {
-    strata_tensor *t = &e->parts[node].weights[w];
-    const size_t bytes = weight_bytes(t);
-    if (t->data && t->data != engine_lent_weight(e, node, w)) {
-        if (t->data != engine_weight_in_place(e, &e->execution->nodes[node], w))
-            allocator_put(&e->handle->allocator, t->data, bytes);
-        e->weight_bytes -= bytes;
-    }
+    strata_tensor *t = &part->weights[w];
+    if (part->data[w] == DATA_OWN)
+        allocator_put(&handle->allocator, t->data, weight_bytes(t));
     t->data = NULL;
+    part->data[w] = DATA_NONE;
 }
 
 /* Setup has packed it, and nothing reads it any more. */
 static void drop_packed(strata_engine *e, size_t node)
 {
     const struct execution_node *n = &e->execution->nodes[node];
-    if (n->impl->impl.flags & STRATA_WEIGHT_PACKED && n->layer->type->n_weights > 0)
-        free_weight(e, node, 0);
+    struct engine_part *part = e->parts[node];
+    if (!(n->impl->impl.flags & STRATA_WEIGHT_PACKED) || n->layer->type->n_weights == 0)
+        return;
+    if (part->data[0] > DATA_LENT)
+        e->weight_bytes -= weight_bytes(&part->weights[0]);
+    free_weight(e->handle, part, 0);
 }
 
 /* ---- impls' setup ------------------------------------------------------------------ */
@@ -126,7 +141,7 @@ static int run_setup(strata_engine *e, size_t node, struct node_view *v,
 {
     const struct execution_node *n = &e->execution->nodes[node];
     const strata_impl *impl = &n->impl->impl;
-    struct engine_part *part = &e->parts[node];
+    struct engine_part *part = e->parts[node];
     int status = STRATA_OK;
     execution_tensors(e->execution, n, v->in, v->out);
     execution_residual(e->execution, n, &v->residual);
@@ -144,7 +159,7 @@ static int setup_node(struct setup_payload *p, strata_error *err)
 {
     strata_engine *e = p->engine;
     const struct execution_node *n = &e->execution->nodes[p->node];
-    struct engine_part *part = &e->parts[p->node];
+    struct engine_part *part = e->parts[p->node];
     struct node_view v = {.weight = part->weights, .packs = &part->packs};
     int status = STRATA_ENOMEM;
     part->packs.allocator = &e->handle->allocator;
@@ -170,10 +185,9 @@ static int setup_on_stream(void *payload, void *stream, strata_error *err)
     return status;
 }
 
-static void undo_setup(strata_engine *e, size_t node)
+static void undo_setup(struct engine_part *part)
 {
-    struct engine_part *part = &e->parts[node];
-    const strata_impl *impl = &e->execution->nodes[node].impl->impl;
+    const strata_impl *impl = &part->execution->nodes[part->node].impl->impl;
     if (part->set_up && impl->teardown)
         impl->teardown(part->state);
     free(part->state);
@@ -196,9 +210,9 @@ static int settle_loans(struct setup *s, size_t node, strata_error *err)
 {
     strata_engine *e = s->engine;
     int status = engine_check_loans(e, node, err);
-    if (status != STRATA_OK || !e->parts[node].packs_alone)
+    if (status != STRATA_OK || !e->parts[node]->packs_alone)
         return status;
-    undo_setup(e, node);
+    undo_setup(e->parts[node]);
     status = begin_setup(s, node, err);
     return status == STRATA_OK ? staging_wait(&s->staging, err) : status;
 }
@@ -208,9 +222,11 @@ static int settle(struct setup *s, strata_error *err)
     strata_engine *e = s->engine;
     int status = staging_wait(&s->staging, err);
     for (; s->first < s->end && status == STRATA_OK; s->first++) {
+        if (is_taken(e, s->first))
+            continue;
         status = e->late ? engine_adopt_packs(e, s->first, err)
                          : settle_loans(s, s->first, err);
-        e->weight_bytes += e->parts[s->first].packs.bytes;
+        e->weight_bytes += e->parts[s->first]->packs.bytes;
         if (status == STRATA_OK)
             drop_packed(e, s->first);
     }
@@ -218,17 +234,41 @@ static int settle(struct setup *s, strata_error *err)
     return status;
 }
 
-int engine_setup_parts(strata_engine *e, strata_error *err)
+/* Of all nodes, those of kin among them. */
+static int make_parts(strata_engine *e, const strata_engine *kin,
+                      const struct engine_pool *pool, strata_error *err)
+{
+    const size_t n_nodes = e->execution->n_nodes;
+    e->parts = zalloc(n_nodes, sizeof(*e->parts), "an engine", err);
+    if (!e->parts)
+        return STRATA_ENOMEM;
+    if (kin)
+        engine_take_parts(e, kin, pool);
+    for (size_t i = 0; i < n_nodes; i++) {
+        if (e->parts[i])
+            continue;
+        if (!(e->parts[i] = zalloc(1, sizeof *e->parts[i], "an engine", err)))
+            return STRATA_ENOMEM;
+        e->parts[i]->holders = 1;
+        e->parts[i]->execution = execution_retain(e->execution);
+        e->parts[i]->node = i;
+    }
+    return STRATA_OK;
+}
+
+int engine_setup_parts(strata_engine *e, const strata_engine *kin,
+                       const struct engine_pool *pool, strata_error *err)
 {
     struct setup s = {.engine = e};
     const size_t n_nodes = e->execution->n_nodes;
-    int status = STRATA_OK;
-    e->parts = zalloc(n_nodes, sizeof *e->parts, "an engine", err);
-    if (!e->parts)
-        return STRATA_ENOMEM;
+    int status = make_parts(e, kin, pool, err);
+    if (status != STRATA_OK)
+        return status;
     engine_find_lenders(e);
     staging_open(&s.staging, e->handle, e->handle->stream);
     for (; s.end < n_nodes && status == STRATA_OK; s.end++) {
+        if (is_taken(e, s.end))
+            continue;
         if (s.dense > MOST_DENSE || e->lender) /* whose packs are compared one by one */
             status = settle(&s, err);
         if (status == STRATA_OK)
@@ -242,15 +282,23 @@ int engine_setup_parts(strata_engine *e, strata_error *err)
     return status;
 }
 
+void engine_release_part(strata_handle *handle, struct engine_part *part)
+{
+    if (!part || --part->holders > 0)
+        return;
+    const struct execution_node *n = &part->execution->nodes[part->node];
+    undo_setup(part);
+    for (size_t w = 0; part->weights && part->data && w < n->layer->type->n_weights; w++)
+        free_weight(handle, part, w);
+    free(part->weights);
+    free(part->data);
+    execution_free(part->execution);
+    free(part);
+}
+
 void engine_free_parts(strata_engine *e)
 {
-    for (size_t i = 0; e->parts && i < e->execution->n_nodes; i++) {
-        undo_setup(e, i);
-        for (size_t w = 0;
-             e->parts[i].weights && w < e->execution->nodes[i].layer->type->n_weights;
-             w++)
-            free_weight(e, i, w);
-        free(e->parts[i].weights);
-    }
+    for (size_t i = 0; e->parts && i < e->execution->n_nodes; i++)
+        engine_release_part(e->handle, e->parts[i]);
     free(e->parts);
 }

@@ -33,27 +33,27 @@ void engine_find_lenders(strata_engine *e)
     size_t k = 0;
     for (size_t i = 0; i < to->n_nodes; i++) {
         const ptrdiff_t layer = layer_of(e, &to->nodes[i]);
-        e->parts[i].lender = -1;
+        e->parts[i]->lender = -1;
         if (!from || layer < 0)
             continue;
         while (k < from->n_nodes && layer_of(e->lender, &from->nodes[k]) < layer)
             k++;
         if (k < from->n_nodes && layer_of(e->lender, &from->nodes[k]) == layer)
-            e->parts[i].lender = (int)k;
+            e->parts[i]->lender = (int)k;
     }
 }
 
 /* The lender's node of the same layer, or NULL. */
 static const struct execution_node *lender_of(const strata_engine *e, size_t node)
 {
-    const int lender = e->parts[node].lender;
+    const int lender = e->parts[node]->lender;
     return lender < 0 ? NULL : &e->lender->execution->nodes[lender];
 }
 
 static const struct engine_part *part_of(const strata_engine *e,
                                          const struct execution_node *n)
 {
-    return &e->parts[n - e->execution->nodes];
+    return e->parts[n - e->execution->nodes];
 }
 
 void *engine_lent_weight(const strata_engine *e, size_t node, size_t w)
@@ -87,7 +87,7 @@ int engine_borrow_pack(const strata_engine *e, size_t node, size_t bytes,
 {
     const struct execution_node *n = &e->execution->nodes[node];
     const struct execution_node *lender = lender_of(e, node);
-    const struct engine_part *part = &e->parts[node];
+    const struct engine_part *part = e->parts[node];
     const size_t k = part->packs.n;
     *out = (struct pack){0};
     if (!lender || part->packs_alone || lender->impl != n->impl || lender->row != n->row)
@@ -120,7 +120,7 @@ static int differs(const strata_engine *e, const struct pack *b, bool *out,
 
 int engine_check_loans(strata_engine *e, size_t node, strata_error *err)
 {
-    struct pack_memory *m = &e->parts[node].packs;
+    struct pack_memory *m = &e->parts[node]->packs;
     bool different = false;
     int status = STRATA_OK;
     for (size_t i = 0; i < m->n && status == STRATA_OK; i++)
@@ -134,7 +134,7 @@ int engine_check_loans(strata_engine *e, size_t node, strata_error *err)
         free(m->list[i].before);
         m->list[i].before = NULL;
     }
-    e->parts[node].packs_alone = different;
+    e->parts[node]->packs_alone = different;
     return status;
 }
 
@@ -185,7 +185,7 @@ int engine_adopt_packs(strata_engine *e, size_t node, strata_error *err)
 {
     const struct execution_node *n = &e->execution->nodes[node],
                                 *lender = lender_of(e, node);
-    struct pack_memory *mine = &e->parts[node].packs;
+    struct pack_memory *mine = &e->parts[node]->packs;
     if (!can_adopt(n, lender))
         return STRATA_OK;
     const struct pack_memory *its = &part_of(e->lender, lender)->packs;
@@ -197,7 +197,7 @@ int engine_adopt_packs(strata_engine *e, size_t node, strata_error *err)
             continue;
         status = same_bytes(e, p, &its->list[k], &same, err);
         if (!same ||
-            !redirect(e->parts[node].state, n->impl->impl.state_size, p, &its->list[k]))
+            !redirect(e->parts[node]->state, n->impl->impl.state_size, p, &its->list[k]))
             continue;
         allocator_put(mine->allocator, p->ptr, p->bytes);
         mine->bytes -= p->bytes;

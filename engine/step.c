@@ -46,7 +46,7 @@ static int measure_run(strata_step *out, const strata_engine *e, int node,
     if (!in)
         return STRATA_ENOMEM;
     struct node_view v = {
-        .in = in, .out = in + n->n_ports, .weight = e->parts[node].weights};
+        .in = in, .out = in + n->n_ports, .weight = e->parts[node]->weights};
     execution_tensors(x, n, in, v.out);
     const int dtype = n->n_out ? v.out[0].dtype : STRATA_FP32;
     const bool stored = n->impl->impl.flags & STRATA_WEIGHT_STORED;

@@ -26,6 +26,8 @@
 /* A high bit, CR LF, ^Z and LF: what copying as text would change (as PNG's does). */
 static const uint8_t magic[8] = {0x93, 'S', 'T', 'R', '\r', '\n', 0x1a, '\n'};
 
+#define NAME_SIZE 4 /* bytes of the magic that copying as text leaves alone */
+
 #define ENDIAN_MARK 0x01020304u
 #define HASH_SIZE SHA256_DIGEST_SIZE
 #define CHECK_SIZE 4 /* bytes of the header's own hash */
@@ -280,10 +282,23 @@ int engine_file_is(const void *bytes, size_t size)
     return size >= sizeof magic && memcmp(bytes, magic, sizeof magic) == 0;
 }
 
+static bool has_name(const uint8_t *bytes, size_t size)
+{
+    return size >= NAME_SIZE && memcmp(bytes, magic, NAME_SIZE) == 0;
+}
+
+/* With another magic: what follows it is in no text. */
+static bool has_header(const uint8_t *bytes, size_t size)
+{
+    return size >= ENGINE_FILE_HEADER && get(bytes + AT_ENDIAN, 4) == ENDIAN_MARK &&
+           get(bytes + AT_HEADER_SIZE, 4) == ENGINE_FILE_HEADER;
+}
+
 int engine_file_at(const char *path)
 {
-    uint8_t head[sizeof magic];
-    return engine_file_is(head, file_head(head, sizeof head, path));
+    uint8_t head[ENGINE_FILE_HEADER];
+    const size_t size = file_head(head, sizeof head, path);
+    return has_name(head, size) || has_header(head, size);
 }
 
 static int check_magic(const struct reading *r)
@@ -293,8 +308,10 @@ static int check_magic(const struct reading *r)
                    ? STRATA_OK
                    : DAMAGED(r, "cut short: %zu bytes; the header alone has %d", r->size,
                              ENGINE_FILE_HEADER);
-    if (r->size >= 4 && memcmp(r->bytes, magic, 4) == 0)
+    if (has_name(r->bytes, r->size))
         return DAMAGED(r, "changed by a copy in text mode, or cut short");
+    if (has_header(r->bytes, r->size))
+        return DAMAGED(r, "the first %zu bytes are damaged", sizeof magic);
     return error_set(r->err, STRATA_EPARSE, "%s: not an engine file", r->path);
 }
 

@@ -46,7 +46,8 @@ struct engine_file {
 
 /* Whether bytes begin as an engine file does, sound or not. */
 int engine_file_is(const void *bytes, size_t size);
-/* The same of a file; 0 also where it cannot be read. */
+/* Whether a file is meant to be one, also with a damaged beginning, which opening it then
+ * tells; 0 also where it cannot be read. */
 int engine_file_at(const char *path);
 
 /* Write atomically. Section names are unique, 1 to 15 of [a-z0-9._-]. The same sections

@@ -48,6 +48,7 @@ EXTRA_DIST += $(CUDA_SOURCES) \
 	kernels/activate.cuh \
 	kernels/layer.cuh \
 	kernels/beside.cuh \
+	kernels/counting.cuh \
 	kernels/overlap.cuh \
 	kernels/shared.cuh \
 	kernels/reformat/bytes.cuh \

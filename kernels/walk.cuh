@@ -25,7 +25,9 @@ struct walk {
     int64_t extent[WALK_DIMS];
     divisor by[WALK_DIMS]; /* of extents below 2^31 */
     int64_t stride[K][WALK_DIMS];
-    int64_t lane[K]; /* of the second lane */
+    int64_t lane[K];       /* of the second lane */
+    int64_t to[WALK_DIMS]; /* the output's own strides */
+    bool apart;            /* the output lies inside a larger tensor, at these */
 };
 
 /* An operand: where index i of the output's dims lies. lane is the stride inside a
@@ -146,6 +148,7 @@ static walk<K> walk_over(const strata_tensor *out, const walk_operand *operand)
     for (int i = first; i < n; i++, w.dims++) {
         w.extent[w.dims] = axis[i].extent;
         w.by[w.dims] = divisor_of(axis[i].extent < 0x7fffffff ? axis[i].extent : 1);
+        w.to[w.dims] = axis[i].out;
         for (int k = 0; k < K; k++)
             w.stride[k][w.dims] = axis[i].stride[k];
         if (axis[i].channel) { /* lanes come first, blocks behind */
@@ -160,12 +163,35 @@ static walk<K> walk_over(const strata_tensor *out, const walk_operand *operand)
     return w;
 }
 
+/* Elements and pads that are t's own. */
+static inline int64_t walk_elements(const strata_tensor *t)
+{
+    int64_t size = 1;
+    for (int d = 0; d < t->rank; d++) {
+        const int64_t vector = d == t->vector_dim ? t->vector : 1;
+        size *= (t->dims[d] + vector - 1) / vector * vector;
+    }
+    return size;
+}
+
+/* Over an output that may lie inside a larger tensor. Positions are then those that its
+ * elements would have in memory of its own. */
+template <int K>
+static walk<K> walk_output(const strata_tensor *out, const walk_operand *operand)
+{
+    walk<K> w = walk_over<K>(out, operand);
+    w.size = walk_elements(out);
+    w.apart = w.size != out->size;
+    return w;
+}
+
 /* ---- on the device ------------------------------------------------------------------
  */
 
 template <int K>
 struct walk_place {
     int64_t at[K];   /* offset of the group in each operand */
+    int64_t to;      /* in an output that lies apart */
     int64_t inner;   /* position along the innermost dim */
     int64_t channel; /* of the group's first lane, where there are pads */
 };
@@ -194,6 +220,8 @@ static __device__ inline walk_place<K> walk_find(const walk<K> &w, Index group)
             p.channel += (int64_t)c;
         if (d == w.channel_dim)
             p.channel += (int64_t)c * (w.lane_dim < 0 ? w.lanes : w.extent[w.lane_dim]);
+        if (w.apart)
+            p.to += (int64_t)c * w.to[d];
 #pragma unroll
         for (int k = 0; k < K; k++)
             p.at[k] += (int64_t)c * w.stride[k][d];
@@ -212,11 +240,22 @@ static __device__ inline walk_place<K> walk_place_of(const walk<K> &w, int64_t i
                                : walk_find<K, uint64_t>(w, (uint64_t)group);
 }
 
-/* Whether N elements from p on lie in one run of the innermost dim, none of them a pad.
+/* Where element i of the output's memory lies, which is `lane` of p. */
+template <int K>
+static __device__ inline int64_t walk_to(const walk<K> &w, const walk_place<K> &p,
+                                         int lane, int64_t i)
+{
+    return w.apart ? p.to + lane : i;
+}
+
+/* Whether N elements from p on lie in one run of the innermost dim, none of them a pad,
+ * and the output's as packs do.
  */
 template <int N, int K>
 static __device__ inline bool walk_whole(const walk<K> &w, const walk_place<K> &p)
 {
+    if (w.apart && (p.to % N || w.to[0] != w.lanes))
+        return false;
     const int64_t last = w.channel_dim == 0 || w.lane_dim == 0 ? p.channel + N - 1
                                                                : p.channel + w.lanes - 1;
     return p.inner + (N >> (w.lanes - 1)) <= w.extent[0] &&
@@ -306,7 +345,7 @@ static __device__ inline void walk_finish(float v[N], int64_t i, const epilogue_
 }
 
 /* compute.apply<N>(v, w, place, lane, i) gives N results for the elements from i on of
- * the output. */
+ * the output, as they lie in memory of its own. */
 template <typename T, int K, typename Compute>
 static __global__ void __launch_bounds__(CUDA_BLOCK)
     walk_kernel(T *y, walk<K> w, Compute compute)
@@ -321,7 +360,7 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
         float v[N];
         if (i + N <= w.size && walk_whole<N>(w, p)) {
             compute.template apply<N>(v, w, p, 0, i);
-            walk_store<T, N>(y + i, v);
+            walk_store<T, N>(y + walk_to<K>(w, p, 0, i), v);
             continue;
         }
         for (int64_t e = i; e < i + N && e < w.size; e++) {
@@ -330,7 +369,7 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
             v[0] = 0;
             if (w.channel_dim < 0 || q.channel + lane < w.channels)
                 compute.template apply<1>(v, w, q, lane, e);
-            walk_store<T, 1>(y + e, v);
+            walk_store<T, 1>(y + walk_to<K>(w, q, lane, e), v);
         }
     }
 }

@@ -108,7 +108,7 @@ void execution_residual(const struct execution *x, const struct execution_node *
 
 void execution_free(struct execution *x)
 {
-    if (!x)
+    if (!x || x->others-- > 0)
         return;
     for (size_t i = 0; i < x->n_nodes; i++) {
         struct execution_node *n = &x->nodes[i];

@@ -81,6 +81,7 @@ struct execution_node {
     const struct network_layer *layer;
     const struct registry_impl *impl;
     int row;
+    size_t candidate; /* of the planner's: its node, impl, formats and layers fused */
     int n_in, n_out;
     int *in_values, *out_values;
     const int *ports;   /* the layer's input that each of in_values is; NULL: in order */
@@ -145,6 +146,7 @@ struct execution_state {
 };
 
 struct execution {
+    int others; /* who have it beside the first: the last one frees it */
     struct execution_node *nodes;
     struct execution_value *values;
     struct execution_step *steps;
@@ -170,6 +172,12 @@ int execution_make(struct execution **out, const struct planner *planner,
 /* With room for the planner's nodes, and the bindings of its network; nothing in them. */
 struct execution *execution_open(const struct planner *planner, strata_error *err);
 void execution_free(struct execution *x);
+/* For one more who frees it, on the same thread. */
+static inline struct execution *execution_retain(struct execution *x)
+{
+    x->others++;
+    return x;
+}
 /* Find each value's owner and its place there, of the aliases. */
 void execution_settle(struct execution *x);
 /* The k-th value that a step reads or writes, or -1 past the last. */

@@ -27,12 +27,14 @@ PLANNER_SOURCES = \
 	planner/cost/in_place.c \
 	planner/cost/key.c \
 	planner/cost/measure.c \
+	planner/cost/near.c \
+	planner/cost/near.h \
 	planner/cost/progress.c \
 	planner/cost/progress.h \
+	planner/cost/slots.h \
 	planner/cost/source.c \
 	planner/cost/trial.c \
 	planner/cost/trial.h \
-	planner/cost/uses.c \
 	planner/execution.c \
 	planner/execution.h \
 	planner/explain/check.c \
@@ -57,7 +59,9 @@ PLANNER_SOURCES = \
 	planner/fuse/residual.c \
 	planner/fuse/shuffle.c \
 	planner/fuse/slice.c \
+	planner/fuse/unnoted.c \
 	planner/fuse/weights.c \
+	planner/left.c \
 	planner/like.c \
 	planner/memory.c \
 	planner/merge/merge.c \

@@ -158,6 +158,8 @@ void planner_free(struct planner *planner)
     record_free(planner->guide);
     planner_free_merges(planner->merges);
     free(planner->scale);
+    free(planner->bans);
+    planner_free_left(planner);
     strata_network_destroy(planner->network);
     free(planner);
 }

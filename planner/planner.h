@@ -139,6 +139,14 @@ struct planner_model {
     struct plan_reader *readers;
 };
 
+/* A way to run layers that a plan is without because a run of the network is faster so,
+ * whatever it costs by its price. */
+struct planner_left {
+    char *layer, *impl;          /* layer: the first of those that ran so */
+    size_t uses;                 /* layers */
+    int64_t with_ns, without_ns; /* of a run, timed in turns */
+};
+
 /* A plan that was not chosen for time alone, against the one of least time. */
 struct planner_trade {
     int64_t cost;  /* of that one, 1/16 ns */
@@ -157,6 +165,7 @@ struct planner {
     bool cold;                  /* cost_is_cold, asked once */
     struct planner_node *nodes; /* one a layer */
     struct planner_fusion *fusions;
+    struct planner_fusion *unnoted; /* those, before what the plan did was noted */
     size_t n_nodes, n_fusions;
     int *readers;    /* nodes' inputs that are each network tensor */
     bool *is_output; /* of the network, each network tensor */
@@ -165,6 +174,9 @@ struct planner {
     struct record *guide;  /* decisions of another size's plan, to be kept; or NULL */
     double *scale;         /* with it: of each node, measured to analytic cost there */
     struct plan_options plan_options; /* with which the plan was made */
+    struct plan_ban *bans;            /* of those, where ways were left; or NULL */
+    struct planner_left *left;
+    size_t n_left, left_capacity;
     struct plan *plan;
     struct cost_report costs;      /* how the plan's were found */
     struct cost_table known;       /* measured or recorded costs that were at hand */
@@ -199,6 +211,13 @@ void planner_free(struct planner *planner);
  * step. */
 int planner_open(struct planner **out, const strata_network *network,
                  const struct planner_device *device, strata_error *err);
+
+/* left.c: a way that was left, with copies of the texts. */
+int planner_add_left(struct planner *planner, const struct planner_left *left,
+                     strata_error *err);
+void planner_free_left(struct planner *planner);
+/* One sentence, the caller's to free. NULL: no memory. */
+char *planner_left_text(const struct planner_left *left);
 
 /* The layer's input that the i-th tensor a node reads is. */
 static inline int planner_port(const struct planner_node *n, int i)
@@ -281,8 +300,12 @@ size_t planner_fused(const struct planner *planner, const struct planner_candida
 /* fuse/fuse.c */
 int planner_make_nodes(struct planner *planner, strata_error *err);
 void planner_free_nodes(struct planner *planner);
-/* Note what the plan did with each layer that might be fused. */
+/* Note what the plan did with each layer that might be fused; again, if the plan is
+ * another one. */
 int planner_note_fusions(struct planner *planner, strata_error *err);
+/* fuse/unnoted.c: the fusions as they were before any were noted. */
+int planner_unnote_fusions(struct planner *planner, strata_error *err);
+void planner_free_fusions(struct planner *planner);
 /* fuse/group.c: chains of nodes and the groups that begin in them. */
 int planner_make_groups(struct planner *planner, strata_error *err);
 /* Let the first `members` nodes from `node` on run as a layer, which is copied. */
@@ -341,6 +364,7 @@ struct planner_slice {
     int64_t begin;   /* byte, or -1: it cannot */
     bool pitched;    /* by the larger one's strides, or aligned as STRATA_PITCHED_IN says:
                         not one piece of its own layout, aligned as tensors are */
+    bool rows;       /* so, and a range of its rows' elements: for STRATA_STRIDED_IN */
     const char *why; /* it cannot, or not as one piece; NULL: neither */
 };
 /* From `begin` along `dim`. */

@@ -44,6 +44,7 @@ struct record {
     size_t n_conversions;
     bool any_dirty; /* as in planner_model */
     bool pitched;   /* tensors may lie inside others at a pitch: since that was planned */
+    bool rows;      /* the same along rows */
     int64_t objective, bound;
     bool proved;
     uint64_t nodes;
@@ -71,6 +72,9 @@ int record_read(struct record **out, json_t *json, const strata_network *net,
  * planner's network. */
 int record_decisions(struct record **out, const struct planner *planner,
                      strata_error *err);
+/* left.c: the ways that the planner's plan is without, and those of a record back. */
+json_t *record_left_json(const struct planner *planner);
+int record_read_left(struct planner *planner, const json_t *list, strata_error *err);
 /* Costs in place to the execution of its plan, if they are of as many steps. */
 void record_in_place(const struct record *r, struct execution *x);
 void record_free(struct record *r);

@@ -139,6 +139,8 @@ int planner_restore(struct planner *planner, strata_error *err)
         status = restore_choice(planner, op, err);
     if (status == STRATA_OK)
         status = restore_steps(planner, err);
+    if (status == STRATA_OK)
+        status = record_read_left(planner, json_object_get(r->json, "left"), err);
     if (status != STRATA_OK)
         error_prefix(err, "section '" RECORD_SECTION "'");
     planner->plan->objective = r->objective;

@@ -3,6 +3,8 @@
 #   gpu-layers.sh [LAYER]...         default: all that the program has
 #   STRATA_LAYERS_JOBS=N             processes beside each other; default 16
 #   STRATA_LAYERS_LIMIT=SECONDS      of all; default 540
+#   STRATA_LAYERS_PART=I/N           one process in N, from the I-th (0 to N - 1) on: N
+#                                    devices make a whole, each layer on every one
 #   HARNESS_SEED=N                   as printed, to see a failure again
 # Cases are spread over as many processes as a layer takes time; those of large cases come
 # first, and the longest layers. Prints runs and failures of all, layers of which an impl
@@ -11,6 +13,7 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 jobs=${STRATA_LAYERS_JOBS:-16}
+part=${STRATA_LAYERS_PART:-0/1}
 logs=${OUT:-${TMPDIR:-/tmp}}/layers
 export limit="${STRATA_LAYERS_LIMIT:-540}" here logs
 export STRATA_REQUIRE_DEVICE=1 OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
@@ -50,7 +53,8 @@ for layer in $layers; do
             i=$((i + 1))
         done
     done
-done | sort -s -k 2,2nr -k 1,1nr | cut -d ' ' -f 2- >"$logs/list"
+done | sort -s -k 2,2nr -k 1,1nr | cut -d ' ' -f 2- |
+    awk -v i="${part%/*}" -v n="${part#*/}" '(NR - 1) % n == i' >"$logs/list"
 
 xargs -P "$jobs" -L 1 sh -c '
     left=$((limit - ($(date +%s) - start)))

@@ -188,6 +188,9 @@ expect 3 "device 'cuda:9'" 'an engine on a device that is missing' \
 expect 2 'conv1. needs plugin .*is not here' 'an engine names the plugin it lacks' env \
     STRATA_PLUGIN_PATH= STRATA_PLUGIN_DIR="$scratch/plugins" $strata run \
     "$scratch/d.engine" $image
+{ printf 'damaged!' && tail -c +9 "$scratch/d.engine"; } >"$scratch/damaged.engine"
+expect 2 'damaged.engine: the first 8 bytes are damaged; build the engine again' \
+    'a damaged beginning is told' $strata run "$scratch/damaged.engine" $image
 head -c 5000 "$scratch/d.engine" >"$scratch/cut.engine"
 expect 2 'cut.engine: 5000 bytes; the header says [0-9]+; build the engine again' \
     'a cut engine is refused' $strata run "$scratch/cut.engine" $image

@@ -41,7 +41,8 @@ MAY_SEE = {
     ("kernels", "formats"): {"formats/reformat/kernels.h", "formats/reformat/check.h",
                              "formats/reformat/shape.h"},
     ("plugins", "kernels"): {"kernels/activate.cuh", "kernels/beside.cuh",
-                             "kernels/element.cuh", "kernels/layer.cuh",
+                             "kernels/counting.cuh", "kernels/element.cuh",
+                             "kernels/layer.cuh",
                              "kernels/overlap.cuh", "kernels/shared.cuh",
                              "kernels/walk.cuh"},
 }

@@ -102,26 +102,39 @@ static void choose_activation(struct trial *k, strata_epilogue *e)
     e->beta = usual[kind].beta;
 }
 
+/* Tails that the impl declares, if there are any of `flags`. */
+static void run_tails(struct trial *k, int row, int32_t flags, const char *at)
+{
+    strata_tensor residual = k->node.out[0];
+    residual.data = k->v.residual;
+    strata_epilogue e = {
+        .flags = flags, .scale = k->v.scale, .bias = k->v.bias, .residual = &residual};
+    char name[64];
+    if ((flags & k->impl->impl.epilogues) != flags || flags == 0 ||
+        !number_is_real(k->node.out[0].dtype))
+        return;
+    choose_activation(k, &e);
+    snprintf(name, sizeof name, "%sepilogue %d activation %d", at, flags, e.activation);
+    run_variant(k, row, name, &e);
+}
+
 /* All declared tails at once, then each alone (only for given shapes: it is slow). */
 static void run_epilogues(struct trial *k, int row)
 {
-    int32_t declared = k->impl->impl.epilogues;
-    if (!number_is_real(k->node.out[0].dtype))
-        return;
-    strata_tensor residual = k->node.out[0];
-    residual.data = k->v.residual;
-    for (int32_t flags = k->c->sweep || is_large(k) ? 16 : 1; flags <= 16; flags *= 2) {
-        strata_epilogue e = {.flags = flags == 16 ? declared : flags,
-                             .scale = k->v.scale,
-                             .bias = k->v.bias,
-                             .residual = &residual};
-        char name[64];
-        if ((e.flags & declared) != e.flags || e.flags == 0)
-            continue;
-        choose_activation(k, &e);
-        snprintf(name, sizeof name, "epilogue %d activation %d", e.flags, e.activation);
-        run_variant(k, row, name, &e);
-    }
+    for (int32_t flags = 1; flags < 16 && !k->c->sweep && !is_large(k); flags *= 2)
+        run_tails(k, row, flags, "");
+    run_tails(k, row, k->impl->impl.epilogues, "");
+}
+
+/* As a range of a larger tensor's channels; what is fused lies by itself. */
+static void run_inside(struct trial *k, int row, int32_t flags)
+{
+    struct harness_node *n = &k->node;
+    n->pitched_in = flags & STRATA_PITCHED_IN ? PITCH_INSIDE : PITCH_NONE;
+    n->pitched_out = flags & STRATA_PITCHED_OUT ? PITCH_INSIDE : PITCH_NONE;
+    run_variant(k, row, "inside", NULL);
+    if (!n->vetoed)
+        run_tails(k, row, k->impl->impl.epilogues, "inside, ");
 }
 
 static bool may_lie_in_place(const struct trial *k)
@@ -144,11 +157,8 @@ static void run_variants(struct trial *k, int row)
         n->pitched_out = flags & STRATA_STRIDED_OUT ? PITCH_ALL : PITCH_NONE;
         run_variant(k, row, "pitched", NULL);
     }
-    if (flags & (STRATA_PITCHED_IN | STRATA_PITCHED_OUT)) {
-        n->pitched_in = flags & STRATA_PITCHED_IN ? PITCH_INSIDE : PITCH_NONE;
-        n->pitched_out = flags & STRATA_PITCHED_OUT ? PITCH_INSIDE : PITCH_NONE;
-        run_variant(k, row, "inside", NULL);
-    }
+    if (flags & (STRATA_PITCHED_IN | STRATA_PITCHED_OUT))
+        run_inside(k, row, flags);
     n->pitched_in = n->pitched_out = PITCH_NONE;
     if (may_lie_in_place(k)) {
         n->in_place = true;

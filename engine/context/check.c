@@ -155,7 +155,7 @@ static int keep_beside(strata_context *c, size_t node, int i, strata_error *err)
 static int keep_inputs(strata_context *c, size_t i, strata_error *err)
 {
     const struct execution_node *n = &c->execution->nodes[i];
-    const struct pack_memory *packs = &c->engine->parts[i].packs;
+    const struct pack_memory *packs = &c->engine->parts[i]->packs;
     struct context_node *node = &c->nodes[i];
     int status = STRATA_OK;
     for (int k = 0; k < n->n_ports && status == STRATA_OK; k++)

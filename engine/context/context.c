@@ -43,7 +43,7 @@ static int open_node(strata_context *c, size_t i, strata_tensor **next, strata_e
 {
     const struct execution *x = c->execution;
     const struct execution_node *n = &x->nodes[i];
-    const struct engine_part *part = &c->engine->parts[i];
+    const struct engine_part *part = c->engine->parts[i];
     const strata_impl *impl = &n->impl->impl;
     struct context_node *node = &c->nodes[i];
     node->in = *next;

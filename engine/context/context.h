@@ -201,10 +201,16 @@ int context_cost_in_place(strata_context *c, struct execution *x, double budget_
 /* Nothing may be under way. */
 void context_drop_graphs(strata_context *c);
 /* time.c: random inputs, and the graph of all steps; EUNSUPPORTED if there is no one
- * graph. Then the median time of runs one behind the other, timed for so long at least.
- */
+ * graph. */
 int context_prepare_times(strata_context *c, strata_error *err);
-int context_time_runs(strata_context *c, double least_ms, double *ms, strata_error *err);
+/* What runs of two contexts on one stream take: in turns, each for about so long at a
+ * time, the one that begins changing from pair to pair. */
+struct context_turns {
+    double ms[2]; /* of a run: medians */
+    double gain;  /* how much less the second takes, of the first: the pairs' median */
+};
+int context_time_turns(strata_context *const contexts[2], double turn_ms, int pairs,
+                       struct context_turns *out, strata_error *err);
 /* Sorts them. */
 double context_median(double *values, size_t n);
 /* profile.c: a run that is watched; `consumed` is the step before which the

@@ -11,9 +11,7 @@
 
 #include "planner/cost/trial.h"
 
-#define GUESS_RUNS 4
-
-enum { SAMPLES = 15, MOST_RUNS = 256 };
+enum { MOST_PAIRS = 31, MOST_RUNS = 256, GUESS_RUNS = 2 };
 
 /* Random elements: what is computed with zeros takes less power, and so less time. */
 static int fill_input(strata_context *c, size_t index, const struct trial_pattern *p,
@@ -92,29 +90,50 @@ double context_median(double *values, size_t n)
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-static int time_samples(strata_context *c, strata_event *const events[2], double least_ms,
-                        double *ms, strata_error *err)
+/* Runs of a turn. */
+static int fit(strata_context *c, strata_event *const events[2], double turn_ms,
+               int *runs, strata_error *err)
 {
-    double samples[SAMPLES], guess = 0;
+    double guess = 0;
     int status = time_some(c, events, GUESS_RUNS, &guess, err);
-    const double fit = guess > 0 ? least_ms / SAMPLES * GUESS_RUNS / guess : MOST_RUNS;
-    const int runs = fit < 1 ? 1 : fit < MOST_RUNS ? (int)fit : MOST_RUNS;
-    for (int i = 0; i < SAMPLES && status == STRATA_OK; i++)
-        status = time_some(c, events, runs, &samples[i], err);
-    if (status == STRATA_OK)
-        *ms = context_median(samples, SAMPLES) / runs;
+    const double most = guess > 0 ? turn_ms * GUESS_RUNS / guess : MOST_RUNS;
+    *runs = most < 1 ? 1 : most < MOST_RUNS ? (int)most : MOST_RUNS;
     return status;
 }
 
-int context_time_runs(strata_context *c, double least_ms, double *ms, strata_error *err)
+static int time_pairs(strata_context *const contexts[2], strata_event *const events[2],
+                      int runs, int pairs, struct context_turns *out, strata_error *err)
 {
-    struct device *d = c->handle->device;
+    double samples[2][MOST_PAIRS], gains[MOST_PAIRS];
+    int status = time_some(contexts[1], events, GUESS_RUNS, &gains[0], err); /* warm */
+    pairs = pairs < MOST_PAIRS ? pairs : MOST_PAIRS;
+    for (int i = 0; i < 2 * pairs && status == STRATA_OK; i++) {
+        const int pair = i / 2, which = (i ^ pair) & 1;
+        status = time_some(contexts[which], events, runs, &samples[which][pair], err);
+    }
+    if (status != STRATA_OK)
+        return status;
+    for (int i = 0; i < pairs; i++)
+        gains[i] = samples[0][i] > 0 ? 1 - samples[1][i] / samples[0][i] : 0;
+    for (int k = 0; k < 2; k++)
+        out->ms[k] = context_median(samples[k], (size_t)pairs) / runs;
+    out->gain = context_median(gains, (size_t)pairs);
+    return STRATA_OK;
+}
+
+int context_time_turns(strata_context *const contexts[2], double turn_ms, int pairs,
+                       struct context_turns *out, strata_error *err)
+{
+    struct device *d = contexts[0]->handle->device;
     strata_event *events[2] = {NULL, NULL};
+    int runs = 1;
     int status = d->ops->event_create(d, &events[0], err);
     if (status == STRATA_OK)
         status = d->ops->event_create(d, &events[1], err);
     if (status == STRATA_OK)
-        status = time_samples(c, events, least_ms, ms, err);
+        status = fit(contexts[0], events, turn_ms, &runs, err);
+    if (status == STRATA_OK)
+        status = time_pairs(contexts, events, runs, pairs, out, err);
     strata_event_destroy(events[0]);
     strata_event_destroy(events[1]);
     return status;

@@ -390,8 +390,8 @@ enum {
     STRATA_INPLACE_OK = 4,       /* out[0] may be in[0]'s memory, same format */
     STRATA_PAD_DIRTY = 8,        /* leaves output pad lanes undefined */
     STRATA_PAD_IGNORED = 16,     /* reads correctly whatever input pad lanes hold */
-    STRATA_STRIDED_IN = 32,      /* accepts input pitches above dense */
-    STRATA_STRIDED_OUT = 64,     /* writes output pitches above dense */
+    STRATA_STRIDED_IN = 32,      /* accepts input pitches above dense, of any dim */
+    STRATA_STRIDED_OUT = 64,     /* writes output pitches above dense, of any dim */
     STRATA_WEIGHT_PACKED = 128,  /* only setup reads weight[0]'s data; the core frees it
                                     afterwards, ctx_open and run see NULL */
     STRATA_NAN_DROPPED = 256,    /* may give a number where the layer's definition has a

@@ -11,6 +11,9 @@
 
 #include <math.h>
 
+#include "core/team.h"
+
+enum { ALONE = 1 << 18 }; /* elements that take one thread a few ms at most */
 #define DRAWS 6 /* 64-bit numbers an element; each holds two of the twelve uniforms */
 
 /* SplitMix64's output function at counter x. */
@@ -49,6 +52,9 @@ void weights_random(float *dst, int64_t count, int64_t fan_in, uint64_t seed,
     const uint64_t key = stream_key(seed, name);
     const double deviation = sqrt(2.0 / (double)(fan_in > 0 ? fan_in : 1));
     const double unit = deviation * 0x1p-32;
+#pragma omp parallel for if (count > ALONE)
     for (int64_t i = 0; i < count; i++)
         dst[i] = (float)((double)normal_units(key, (uint64_t)i) * unit);
+    if (count > ALONE)
+        team_end();
 }

@@ -22,15 +22,22 @@ static void settle(struct planner_model *m, const struct planner_node *join, int
 }
 
 /* Sets of labels that readers want grow with readers and with labels: past these a tensor
- * is dense, so that plans are proved in time. */
-enum { MOST_READERS = 3 };
+ * is dense, so that plans are proved in time. Formats of several precisions are more
+ * labels. */
+enum { MOST_READERS = 3, MOST_READERS_ANY = 2 };
+
+static bool is_read_by_few(const struct planner *planner, int tensor)
+{
+    const bool any = planner->network->build.precision == PRECISION_ANY;
+    return planner->readers[tensor] <= (any ? MOST_READERS_ANY : MOST_READERS);
+}
 
 static void find_parts(const struct planner *planner, struct planner_model *m,
                        const struct planner_node *join, int node)
 {
     for (int i = 0; i < join->n_in; i++)
         for (int f = 0; f < STRATA_FORMAT_COUNT && m->home[join->in[i]] == node; f++)
-            if (planner->readers[join->in[i]] <= MOST_READERS &&
+            if (is_read_by_few(planner, join->in[i]) &&
                 planner_find_part(planner, join, i, f).pitched)
                 m->pitched[join->in[i]] |= UINT64_C(1) << f;
 }
@@ -46,7 +53,7 @@ void planner_find_homes(const struct planner *planner, struct planner_model *m)
             find_parts(planner, m, n, (int)i);
         for (int k = 0; k < n->n_out; k++)
             for (int f = 0; f < STRATA_FORMAT_COUNT; f++)
-                if (planner->readers[n->out[k]] <= MOST_READERS &&
+                if (is_read_by_few(planner, n->out[k]) &&
                     planner_find_alias(planner, n->layer, k, f).pitched)
                     m->cut[n->out[k]] |= UINT64_C(1) << f;
     }

@@ -38,14 +38,29 @@ static int view(strata_tensor *out, const struct planner *planner, int tensor, i
     return status;
 }
 
-static bool any_apart(const struct planner *planner, const struct planner_model *m,
-                      const struct planner_candidate *c)
+/* What an impl has to claim to read a tensor that may lie apart in a format. */
+static int32_t claim_for(const struct planner *planner, const struct planner_model *m,
+                         int tensor, int format)
+{
+    const struct network_tensor *t = &planner->network->tensors[tensor];
+    if (!planner_may_lie_apart(m, tensor, format))
+        return 0;
+    if (m->pitched[tensor] >> format & 1)
+        return STRATA_PITCHED_IN;
+    const struct network_layer *cut = planner->nodes[t->producer].layer;
+    return planner_find_alias(planner, cut, t->port, format).rows ? STRATA_STRIDED_IN
+                                                                  : STRATA_PITCHED_IN;
+}
+
+/* Whether an impl claims all that its inputs that may lie apart are. */
+static bool reads_apart(const struct planner *planner, const struct planner_model *m,
+                        const struct planner_candidate *c)
 {
     const struct planner_node *n = planner_run_node(planner, c);
-    bool apart = false;
+    int32_t claims = 0;
     for (int i = 0; i < n->n_in; i++)
-        apart |= planner_may_lie_apart(m, n->in[i], format_of(c->in_formats, i));
-    return apart;
+        claims |= claim_for(planner, m, n->in[i], format_of(c->in_formats, i));
+    return claims && (c->impl->impl.flags & claims) == claims;
 }
 
 /* Whether a candidate can be written home at all. */
@@ -116,7 +131,7 @@ int planner_look_inside(const struct planner *planner, const struct planner_mode
 {
     const int32_t flags = c->impl->impl.flags;
     int status = STRATA_OK;
-    c->anywhere = flags & STRATA_PITCHED_IN && any_apart(planner, m, c);
+    c->anywhere = reads_apart(planner, m, c);
     *homed = flags & STRATA_PITCHED_OUT && has_home(planner, m, c);
     if (c->anywhere)
         status = ask(&c->anywhere, planner, m, c, true, false, err);

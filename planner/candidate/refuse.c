@@ -106,7 +106,7 @@ int planner_refuse_node(const struct planner *planner, const struct planner_mode
     append_other_device(err, planner, n);
     for (size_t i = m->first[node]; i < m->n_candidates; i++) {
         const struct planner_candidate *c = &m->candidates[i];
-        if (!c->reason || is_repeated(c, before))
+        if (!c->reason || !planner_runs(c) || is_repeated(c, before))
             continue;
         before = c;
         beside += is_beside(planner, c);

@@ -8,35 +8,13 @@
  * The least of many noisy times is too low. So the plan's own costs are measured once
  * more, all in one batch, and the plan stands if it is still the best.
  */
-#include "planner/cost/cost.h"
+#include "planner/cost/slots.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "planner/cost/progress.h"
 #include "planner/view.h"
-
-/* One number of the plan problem and the key it belongs to. */
-struct slot {
-    struct cost_query query;
-    int64_t *where;
-    int64_t bound, guess;  /* 1/16 ns: lower bound, analytic cost */
-    size_t op, choice;     /* of a run */
-    const int64_t *matrix; /* of a conversion, NULL: a run */
-    int from, to;          /* labels */
-    bool known;
-};
-
-struct costing {
-    struct planner *planner;
-    struct cost_table *table;
-    struct cost_source *source;
-    const struct cost_options *options;
-    struct slot *slots;
-    size_t n, capacity;
-    bool guess;                  /* take the analytic cost of what is not known */
-    struct cost_table confirmed; /* keys measured twice */
-};
 
 /* ---- the problem's numbers ----------------------------------------------------- */
 
@@ -130,7 +108,7 @@ static bool is_run(const struct planner_model *m, const struct plan_choice *choi
     return choice->impl >= 0 && planner_runs(&m->candidates[choice->impl]);
 }
 
-static int add_slots(struct costing *c, strata_error *err)
+int costing_open(struct costing *c, strata_error *err)
 {
     struct plan_problem *p = &c->planner->model->problem;
     int status = STRATA_OK;
@@ -143,20 +121,12 @@ static int add_slots(struct costing *c, strata_error *err)
     return status;
 }
 
-/* A price given from outside, or else what the table has; or NULL. */
-static const struct cost *known_cost(const struct costing *c, const char *key)
-{
-    const struct cost *given =
-        c->source && c->source->prices ? cost_table_find(c->source->prices, key) : NULL;
-    return given ? given : cost_table_find(c->table, key);
-}
-
 static void fill_in(struct costing *c)
 {
     c->planner->costs.unknown = 0;
     for (size_t i = 0; i < c->n; i++) {
         struct slot *s = &c->slots[i];
-        const struct cost *cost = known_cost(c, s->query.key);
+        const struct cost *cost = cost_table_find(c->table, s->query.key);
         s->known = cost != NULL;
         *s->where = cost ? cost->ns * PLAN_UNIT_PER_NS : c->guess ? s->guess : s->bound;
         const bool bounded = !cost && !c->guess;
@@ -329,7 +299,7 @@ static bool out_of_time(const struct costing *c)
     return c->source && c->source->deadline > 0 && progress_now() > c->source->deadline;
 }
 
-static int refine(struct costing *c, strata_error *err)
+int costing_solve(struct costing *c, strata_error *err)
 {
     size_t n = 0;
     int status = STRATA_OK;
@@ -355,17 +325,24 @@ static int refine(struct costing *c, strata_error *err)
     return status;
 }
 
-/* What the plan was chosen by, for the record. */
-static int keep_known(struct costing *c, strata_error *err)
+int costing_keep(struct costing *c, strata_error *err)
 {
     int status = STRATA_OK;
     for (size_t i = 0; i < c->n && status == STRATA_OK; i++) {
         const char *key = c->slots[i].query.key;
-        const struct cost *cost = known_cost(c, key);
-        if (cost)
+        const struct cost *cost = key ? cost_table_find(c->table, key) : NULL;
+        if (cost) /* the last slot has no key if making that failed */
             status = cost_table_put(&c->planner->known, key, *cost, err);
     }
     return status;
+}
+
+void costing_close(struct costing *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        cost_query_free(&c->slots[i].query);
+    free(c->slots);
+    cost_table_free(&c->confirmed);
 }
 
 int cost_plan_from(struct planner *planner, struct cost_table *table,
@@ -380,17 +357,14 @@ int cost_plan_from(struct planner *planner, struct cost_table *table,
     c.guess = options->kind == COSTS_FILE && options->miss == MISS_ANALYTIC;
     if (source)
         source->deadline = options->budget ? start + (double)options->budget / 1e9 : 0;
-    int status = add_slots(&c, err);
+    int status = costing_open(&c, err);
     if (status == STRATA_OK) {
         report->queries = count_keys(&c);
-        status = refine(&c, err);
+        status = costing_solve(&c, err);
     }
-    const int kept = keep_known(&c, err); /* what was measured, if it failed, too */
+    const int kept = costing_keep(&c, err); /* what was measured, if it failed, too */
     status = status != STRATA_OK ? status : kept;
-    for (size_t i = 0; i < c.n; i++)
-        cost_query_free(&c.slots[i].query);
-    free(c.slots);
-    cost_table_free(&c.confirmed);
+    costing_close(&c);
     report->seconds = progress_now() - start;
     return status;
 }

@@ -10,7 +10,7 @@
  *   cost_file      tables of costs by key, and their text form
  *   cost_cache     the file that is kept for a machine
  *   cost_measure   times of the device
- *   cost_uses      a plan -> the keys of what it runs
+ *   cost_near      plans of the same problem that leave ways to run it (near.h)
  *   cost_in_place  times of a finished run's beginnings -> what each step adds to it
  *   cost           a plan from these, asking for as few measurements as prove it
  */
@@ -132,9 +132,8 @@ struct cost_source {
     int (*measure)(struct cost_source *s, const struct planner *planner,
                    const struct cost_query *const *queries, const int64_t *best, size_t n,
                    struct cost *costs, strata_error *err);
-    double deadline;                 /* of progress_now(); 0: none */
-    const struct cost_table *prices; /* that count before all others; or NULL */
-    bool confirms;                   /* times differ, so that a second one tells more */
+    double deadline; /* of progress_now(); 0: none */
+    bool confirms;   /* times differ, so that a second one tells more */
 };
 
 /* Times on a handle's device and stream (measure.c): the one part of planning that needs
@@ -168,20 +167,6 @@ struct cost_report {
     double seconds;
 };
 
-/* ---- what a plan runs (uses.c) ---------------------------------------------------- */
-
-struct cost_use {
-    char *key;
-    char *layer;      /* name of the first that has it */
-    struct cost cost; /* of one */
-    size_t uses;      /* layers */
-};
-/* Each key of measured cost once, what takes most of the plan's time first; free with
- * cost_free_uses in every case. */
-int cost_uses(struct cost_use **out, size_t *n, const struct planner *planner,
-              strata_error *err);
-void cost_free_uses(struct cost_use *uses, size_t n);
-
 /* ---- in place (in_place.c) ------------------------------------------------------- */
 
 /* What the steps before `end` take together. */
@@ -193,6 +178,11 @@ struct cost_prefix {
  * and each follows a step that does something. The prefixes are changed. A whole of no
  * time leaves the execution without. */
 void cost_in_place(struct execution *x, struct cost_prefix *prefixes, size_t n);
+
+/* Costs that were measured beside planning, for where the network's options keep such:
+ * the file that was asked for, or the user's cache. */
+int cost_save(const struct planner *planner, const struct cost_table *measured,
+              strata_error *err);
 
 /* What a kind means: never COSTS_DEFAULT, for which the user's STRATA_COSTS speaks. */
 enum cost_kind cost_kind_of(enum cost_kind kind);

@@ -169,6 +169,22 @@ static int plan_with_cache(struct planner *planner, struct cost_table *table,
     return status;
 }
 
+int cost_save(const struct planner *planner, const struct cost_table *measured,
+              strata_error *err)
+{
+    const struct cost_options *o = &planner->network->build.costs;
+    char *path = NULL;
+    if (o->save)
+        return save_table(measured, o->save, err);
+    if (o->kind != COSTS_DEFAULT)
+        return STRATA_OK;
+    int status = cost_cache_path(&path, &planner->device.properties, err);
+    if (status == STRATA_OK && path)
+        status = save_table(measured, path, err);
+    free(path);
+    return status;
+}
+
 int cost_plan(struct planner *planner, struct cost_source *source, strata_error *err)
 {
     const struct build_options *build = &planner->network->build;

@@ -70,8 +70,9 @@ const char *explain_reason_name(enum plan_reason reason);
 double explain_microseconds(int64_t cost);
 /* The same as text, with one decimal and a point in any locale. */
 const char *explain_in_us(char out[TEXT_REAL], int64_t cost);
-/* Impl of a choice, or how it does without: "(bound)", "(fused)", "(alias)", "(joined)"
- */
+/* Impl of a candidate, or how it does without: "(fused)", "(alias)", "(joined)" */
+const char *explain_candidate(const struct planner_candidate *c);
+/* The same of a choice; "(bound)": it has none. */
 const char *explain_impl(const struct planner *planner, const struct plan_choice *c);
 /* Layers of its tail that a choice computes. */
 size_t explain_fused(const struct planner *planner, const struct plan_choice *c);
@@ -92,7 +93,8 @@ char *explain_remedy_text(const struct planner *planner,
 size_t explain_relabels(const struct execution *x);
 size_t explain_erased(const struct planner *planner);
 /* The whole report, which is also a saved plan. Keys: plan (version),
- * network, device, totals, nodes, tensors, reformats, fusions, merges, in_place, costs.
+ * network, device, totals, nodes, tensors, reformats, fusions, merges, left, in_place,
+ * costs.
  * x: the plan's; weight_bytes: of device memory where it runs, 0 if it does not. NULL: no
  * memory. */
 json_t *explain_json(const struct planner *planner, const struct execution *x,

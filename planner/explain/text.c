@@ -64,16 +64,19 @@ static uint64_t plain_labels(const struct planner *planner, uint64_t labels)
     return labels & plain ? labels & plain : labels;
 }
 
-const char *explain_impl(const struct planner *planner, const struct plan_choice *c)
+const char *explain_candidate(const struct planner_candidate *c)
 {
     static const char *const kinds[] = {[CANDIDATE_ABSORBED] = "(fused)",
                                         [CANDIDATE_ALIAS] = "(alias)",
                                         [CANDIDATE_JOIN] = "(joined)",
                                         [CANDIDATE_UNREAD] = "(unread)"};
-    if (c->impl < 0)
-        return "(bound)";
-    const struct planner_candidate *k = &planner->model->candidates[c->impl];
-    return planner_runs(k) ? k->impl->impl.name : kinds[k->kind];
+    return planner_runs(c) ? c->impl->impl.name : kinds[c->kind];
+}
+
+const char *explain_impl(const struct planner *planner, const struct plan_choice *c)
+{
+    return c->impl < 0 ? "(bound)"
+                       : explain_candidate(&planner->model->candidates[c->impl]);
 }
 
 size_t explain_fused(const struct planner *planner, const struct plan_choice *c)

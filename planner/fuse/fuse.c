@@ -438,7 +438,8 @@ static int note_unused(const struct planner *planner, struct planner_fusion *f, 
 int planner_note_fusions(struct planner *planner, strata_error *err)
 {
     const struct network_layer *layers = planner->network->layers;
-    if (note_free(planner, err) != STRATA_OK || note_fused(planner, err) != STRATA_OK)
+    if (planner_unnote_fusions(planner, err) != STRATA_OK ||
+        note_free(planner, err) != STRATA_OK || note_fused(planner, err) != STRATA_OK)
         return STRATA_ENOMEM;
     for (size_t i = 0; i < planner->n_fusions; i++) {
         struct planner_fusion *f = &planner->fusions[i];
@@ -472,7 +473,5 @@ void planner_free_nodes(struct planner *planner)
     free(planner->nodes);
     free(planner->readers);
     free(planner->is_output);
-    for (size_t i = 0; i < planner->n_fusions; i++)
-        free(planner->fusions[i].reason);
-    free(planner->fusions);
+    planner_free_fusions(planner);
 }

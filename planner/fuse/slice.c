@@ -36,6 +36,12 @@ static bool knows_pitch(const struct planner *planner)
     return !planner->record || planner->record->pitched;
 }
 
+/* Nor, later, ranges along rows. */
+static bool knows_rows(const struct planner *planner)
+{
+    return !planner->record || planner->record->rows;
+}
+
 struct planner_slice planner_find_slice(const struct planner *planner, int whole,
                                         int part, int dim, int64_t begin, int format)
 {
@@ -58,8 +64,10 @@ struct planner_slice planner_find_slice(const struct planner *planner, int whole
             : !whole_vectors        ? "does not begin and end with a vector"
             : at % TENSOR_ALIGNMENT ? "does not begin at a multiple of 256 bytes"
                                     : NULL;
-    s.pitched = s.why && whole_vectors && dim == 1 && own.rank > 1 &&
+    s.pitched = s.why && whole_vectors && own.rank > 1 &&
+                (dim == 1 || (all.strides[dim] == 1 && knows_rows(planner))) &&
                 knows_pitch(planner) && is_aligned(&slice, &own, at);
+    s.rows = s.pitched && dim != 1;
     s.begin = s.pitched || !s.why ? at : -1;
     return s;
 }
@@ -72,5 +80,9 @@ struct planner_slice planner_find_part(const struct planner *planner,
     int64_t begin = 0;
     for (int i = 0; i < port; i++)
         begin += planner->network->tensors[join->in[i]].dims[axis];
-    return planner_find_slice(planner, join->out[0], join->in[port], axis, begin, format);
+    struct planner_slice s =
+        planner_find_slice(planner, join->out[0], join->in[port], axis, begin, format);
+    if (s.rows) /* nobody says that he writes so */
+        s = (struct planner_slice){.begin = -1, .why = s.why};
+    return s;
 }

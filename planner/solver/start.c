@@ -19,24 +19,43 @@ struct score {
     int64_t cost;
 };
 
+/* What a tree costs that no table has; `wanted` is 0 where there is none. */
+struct memo {
+    uint64_t wanted;
+    int64_t cost;
+    int tensor, root;
+};
+
 struct starter {
     const struct plan_model *m;
     const struct plan_problem *p;
+    struct memo *memo; /* 1 << MEMO_BITS places, the later one kept; or NULL */
     int64_t **forward; /* per operation and choice */
     size_t *choices, *best;
     uint64_t steps; /* of backtracking */
 };
 
-enum { MAX_BACKTRACKS = 1 << 20 };
+enum { MAX_BACKTRACKS = 1 << 20, MEMO_BITS = 16 };
 
 static bool banned(const struct starter *s, int op, size_t k)
 {
     return s->m->banned[s->m->first[op] + k];
 }
 
+/* Of a tensor whose readers may want too many sets a tree is grown for each set, which is
+ * asked for again and again. */
 static int64_t tree_cost(const struct starter *s, int tensor, int root, uint64_t wanted)
 {
-    return plan_forest_cost(s->m->forest[tensor], s->p, tensor, root, wanted);
+    const struct plan_forest *f = s->m->forest[tensor];
+    if (!s->memo || f->tree || (wanted & (wanted - 1)) == 0)
+        return plan_forest_cost(f, s->p, tensor, root, wanted);
+    const uint64_t key = (wanted * UINT64_C(0x9E3779B97F4A7C15)) ^
+                         ((uint64_t)tensor << 32 | (uint64_t)root);
+    struct memo *m = &s->memo[key * UINT64_C(0xD1342543DE82EF95) >> (64 - MEMO_BITS)];
+    if (m->wanted != wanted || m->tensor != tensor || m->root != root)
+        *m = (struct memo){wanted, plan_forest_cost(f, s->p, tensor, root, wanted),
+                           tensor, root};
+    return m->cost;
 }
 
 static void add_choice(const struct starter *s, struct score *score, int op, size_t k)
@@ -330,6 +349,11 @@ static int starter_open(struct starter *s, const struct plan_model *m, strata_er
         return STRATA_ENOMEM;
     for (size_t op = 1; op < p->n_ops; op++)
         s->forward[op] = s->forward[0] + m->first[op];
+    for (size_t t = 0; t < p->n_tensors && !s->memo; t++)
+        if (m->forest[t]->many && !m->forest[t]->tree &&
+            !(s->memo =
+                  zalloc((size_t)1 << MEMO_BITS, sizeof *s->memo, "the planner", err)))
+            return STRATA_ENOMEM;
     return STRATA_OK;
 }
 
@@ -353,5 +377,6 @@ bool plan_start(const struct plan_model *m, size_t *choices, strata_error *err,
         free(s.forward[0]);
     free(s.forward);
     free(s.best);
+    free(s.memo);
     return found;
 }

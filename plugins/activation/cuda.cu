@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Activation on CUDA: walks over memory as it lies, with a kernel for each kind where
- * there are no pads. Pad lanes become zero, since f(0) is not 0 for every kind.
+ * Activation on CUDA: memory as it lies, with a kernel for each kind, where there are no
+ * pads; else, and where the input lies inside a larger tensor, a walk. Pad lanes become
+ * zero, since f(0) is not 0 for every kind.
  */
 #include "plugins/common/pointwise_walk.cuh"
 
@@ -11,10 +12,10 @@ struct activation_of {
     activation_args activation;
 
     template <int N, int K>
-    __device__ void apply(float v[N], const walk<K> &, const walk_place<K> &, int,
-                          int64_t i) const
+    __device__ void apply(float v[N], const walk<K> &w, const walk_place<K> &p, int lane,
+                          int64_t) const
     {
-        walk_load_pack<T, N>(v, (const T *)x + i);
+        walk_load<T, N>(v, x, w, p, 0, lane);
 #pragma unroll
         for (int k = 0; k < N; k++)
             v[k] = activate(v[k], activation);
@@ -82,7 +83,7 @@ static void activation_launch(const strata_run *r)
     }
     const walk_operand operand = walk_tensor(y, x);
     const activation_of<T> a = {x->data, args};
-    walk_launch<T, 1>(r, walk_over<1>(y, &operand), a);
+    walk_launch<T, 1>(r, walk_output<1>(y, &operand), a);
 }
 
 static int activation_run(const strata_run *r)
@@ -96,7 +97,8 @@ static const strata_row rows[] = {{{CUDA_FLOATS}, {STRATA_SAME}}};
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_CUDA,
-     .flags = STRATA_INPLACE_OK | STRATA_PAD_IGNORED,
+     .flags = STRATA_INPLACE_OK | STRATA_PAD_IGNORED | STRATA_PITCHED_IN |
+              STRATA_PITCHED_OUT,
      .name = "cuda",
      .rows = STRATA_ARRAY(rows),
      .run = activation_run},

@@ -27,9 +27,15 @@ struct hopper_consumer {
     {
     }
 
+    /* Rows of the block before this warpgroup's. */
+    __device__ inline int32_t rows_before(void) const
+    {
+        return C::Shared ? 0 : group * 64;
+    }
+
     __device__ inline int32_t first_row(void) const
     {
-        return part.row + group * 64 +
+        return part.row + rows_before() +
                (int32_t)(threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4);
     }
 
@@ -238,6 +244,73 @@ struct hopper_consumer {
         await_outputs(o);
     }
 
+    /* ---- warpgroups that share their queries ---- */
+
+    /* This one's tiles. */
+    __device__ inline void take_share(void)
+    {
+        const int32_t n = part.last - part.first;
+        const int32_t begin = n * group / C::Groups, end = n * (group + 1) / C::Groups;
+        k.at = v.at = begin;
+        part.first = part.last - end;
+        part.last -= begin;
+        part.whole = min(max(part.whole, part.first), part.last);
+        part.whole_end = min(max(part.whole_end, part.whole), part.last);
+    }
+
+    /* What a warpgroup has, to where its stage of tiles was: a thread's pieces of 16
+     * bytes, maxima and sums behind them. */
+    __device__ inline uint32_t left_at(int of) const
+    {
+        return memory.tile(0, of) + threadIdx.x % 128 * 16;
+    }
+    __device__ inline void leave(const float (&o)[C::Dim / 8][4]) const
+    {
+        const uint32_t to = left_at(group);
+#pragma unroll
+        for (int j = 0; j < C::Dim / 8; j++)
+            store_four(to + j * 2048, o[j]);
+        const float ends[4] = {rows.largest[0], rows.largest[1], rows.sum[0],
+                               rows.sum[1]};
+        store_four(to + C::Dim / 8 * 2048, ends);
+    }
+
+    /* Another one's to this one's. */
+    __device__ inline void join(float (&o)[C::Dim / 8][4], int of)
+    {
+        const uint32_t from = left_at(of);
+        float x[4], shrink[2], grow[2];
+        load_four(x, from + C::Dim / 8 * 2048);
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const float most = fmaxf(rows.largest[r], x[r]);
+            const float base = exponent_base(most, job.scale);
+            shrink[r] = exp2_near(fmaf(rows.largest[r], job.scale, -base));
+            grow[r] = exp2_near(fmaf(x[r], job.scale, -base));
+            rows.largest[r] = most;
+            rows.sum[r] = fmaf(rows.sum[r], shrink[r], x[2 + r] * grow[r]);
+        }
+#pragma unroll
+        for (int j = 0; j < C::Dim / 8; j++) {
+            load_four(x, from + j * 2048);
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                o[j][e] = fmaf(o[j][e], shrink[e / 2], x[e] * grow[e / 2]);
+        }
+    }
+
+    /* All of them's to the first one's; whether this is it. */
+    __device__ inline bool gather(float (&o)[C::Dim / 8][4])
+    {
+        __syncthreads(); /* tiles are read */
+        if (group > 0)
+            leave(o);
+        __syncthreads();
+        for (int of = 1; group == 0 && of < C::Groups; of++)
+            join(o, of);
+        return group == 0;
+    }
+
     /* Through the warp's rows of Q, which nobody needs now, to whole pieces. */
     __device__ inline void store(float (&o)[C::Dim / 8][4])
     {
@@ -264,7 +337,7 @@ struct hopper_consumer {
             }
         __syncwarp();
         const attention_view &y = job.plan.y;
-        const int32_t row0 = part.row + group * 64 + (int32_t)warp * 16;
+        const int32_t row0 = part.row + rows_before() + (int32_t)warp * 16;
         typename C::Element *to = (typename C::Element *)job.y + part.batch * y.batch +
                                   part.head * y.head + row0 * y.row;
 #pragma unroll
@@ -290,10 +363,15 @@ struct hopper_consumer {
         part = memory.parts[queries.at];
         if (part.batch < 0)
             return false;
-        q = memory.q + queries.at * C::QBytes + group * 64 * PANEL_ROW;
+        q = memory.q + queries.at * C::QBytes + rows_before() * PANEL_ROW;
         start_rows();
+        if constexpr (C::Shared)
+            take_share();
         if (part.first < part.last)
             walk(o);
+        if constexpr (C::Shared)
+            if (!gather(o))
+                return false;
         store(o);
         if (!C::Ring)
             return false;

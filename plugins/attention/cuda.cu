@@ -2,6 +2,7 @@
  *
  * Attention on CUDA: the impls, and from a call to a job.
  */
+#include "kernels/counting.cuh"
 #include "plugins/attention/job.cuh"
 
 /* ---- from a call to a job -------------------------------------------------------------
@@ -75,29 +76,6 @@ static int simt_run(const strata_run *r)
     return status == STRATA_OK ? run_simt(r, job) : status;
 }
 
-/* Of a context: what blocks count themselves with. */
-struct counting_context {
-    void *counters;
-};
-
-static int counting_open(const strata_node *n, void *ctx, size_t bytes)
-{
-    counting_context *c = (counting_context *)ctx;
-    c->counters = NULL;
-    cudaError_t e = cudaMalloc(&c->counters, bytes);
-    if (e == cudaSuccess)
-        e = cudaMemsetAsync(c->counters, 0, bytes, (cudaStream_t)n->stream);
-    return e == cudaSuccess
-               ? STRATA_OK
-               : STRATA_FAIL(n, STRATA_EDEVICE, "attention's counters: %s (%s)",
-                             cudaGetErrorString(e), cudaGetErrorName(e));
-}
-
-static void counting_close(void *ctx)
-{
-    cudaFree(((counting_context *)ctx)->counters);
-}
-
 static int hopper_ctx_open(const strata_node *n, const void *, void *ctx)
 {
     return counting_open(n, ctx, HOPPER_COUNTERS * sizeof(uint32_t));
@@ -109,10 +87,9 @@ static int hopper_run(const strata_run *r)
     const int status = job_of(&job, r);
     if (status != STRATA_OK || !aligned(job) || job.plan.keys == 0)
         return status != STRATA_OK ? status : run_simt(r, job);
-    const counting_context *c = (const counting_context *)r->ctx;
     if (job.present_k)
         attention_present(&job, layer_stream(r));
-    return launched(r, attention_hopper(&job, c->counters, layer_stream(r)), "hopper");
+    return launched(r, attention_hopper(&job, counting_of(r), layer_stream(r)), "hopper");
 }
 
 static int decode_ctx_open(const strata_node *n, const void *, void *ctx)
@@ -135,9 +112,8 @@ static int decode_run(const strata_run *r)
     const int status = job_of(&job, r);
     if (status != STRATA_OK || !aligned(job))
         return status != STRATA_OK ? status : run_simt(r, job);
-    const counting_context *c = (const counting_context *)r->ctx;
     const cudaError_t e = attention_decode(&job, r->workspace, r->workspace_size,
-                                           c->counters, layer_stream(r));
+                                           counting_of(r), layer_stream(r));
     if (job.present_k && (job.present_k != job.past_k || job.present_v != job.past_v))
         attention_present(&job, layer_stream(r));
     return launched(r, e, "decode");

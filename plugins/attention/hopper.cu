@@ -61,7 +61,11 @@ static const hopper_launch launch_of = {
     .stage = C::StageBytes,
     .stages = C::Ring ? C::Stages : 0,
     .odd = C::Odd,
-    .one = C::One,
+    .most = C::Ring     ? 0
+            : !C::One   ? HOPPER_TILES
+            : C::Shared ? C::Groups
+                        : 1,
+    .share = C::Shared ? C::Groups : 0,
 };
 
 static cudaError_t attention_hopper_as(const hopper_launch *l, const attention_job *a,
@@ -98,6 +102,8 @@ struct hopper_choice {
     }
 /* Larger heads follow smaller ones; those without a ring come first. */
 static const hopper_choice choices[] = {
+    {.launch = TILES(64, 128, 2, 0, 1, false, true, true)},
+    {.launch = TILES(64, 128, 3, 0, 1, false, true, true)},
     {.launch = TILES(64, 128, 1, 0, 3, false, true)},
     {.launch = TILES(64, 128, 1, 0, 3)},
     {.speed = 530, .launch = TILES(64, 96, 3, 4, 1)},
@@ -120,12 +126,15 @@ static int64_t parts_of(const struct attention_plan *p, const hopper_launch *l)
     return p->batch * p->heads * ((p->length + l->rows - 1) / l->rows);
 }
 
-/* All keys at once, where several blocks fit side by side, or there are few. */
+/* All keys at once, where several blocks fit side by side, or there are few. Warpgroups
+ * share queries where each block has a multiprocessor. */
 static bool fits_at_once(const struct attention_plan *p, const hopper_launch *l)
 {
     const int64_t tiles = (p->keys + l->keys - 1) / l->keys;
     const int64_t most = parts_of(p, l) <= 2 * UNITS ? MOST_BYTES : SMALL_BYTES;
-    return tiles <= (l->one ? 1 : HOPPER_TILES) && l->fixed + tiles * l->stage <= most;
+    if (l->share && (tiles < l->share || parts_of(p, l) > UNITS))
+        return false;
+    return tiles <= l->most && l->fixed + tiles * l->stage <= most;
 }
 
 /* The least time by rows that blocks compute one after the other, also those behind the

@@ -24,16 +24,18 @@
 #define MOST_BYTES 232448 /* of shared memory, of a block */
 
 /* Stages: of the ring, or 0. Odd: scores go through a soft cap or a mask. One: there is
- * one tile of keys at most, so that no outputs are kept beside its scores. */
+ * one tile of keys at most, so that no outputs are kept beside its scores. Shared: a
+ * block's warpgroups have the same queries, and a share of the tiles each, one with One.
+ */
 template <typename Element_, int Dim_, int Keys_, int Groups_, int Stages_, int Blocks_,
-          bool Odd_ = false, bool One_ = false>
+          bool Odd_ = false, bool One_ = false, bool Shared_ = false>
 struct hopper_tile {
     typedef Element_ Element;
     static const bool Ring = Stages_ > 0;
     static const int Dim = Dim_, Keys = Keys_, Groups = Groups_, Blocks = Blocks_;
     static const int Stages = Ring ? Stages_ : HOPPER_TILES;
-    static const bool Odd = Odd_, One = One_;
-    static const int Rows = Groups * 64, Threads = (Groups + Ring) * 128;
+    static const bool Odd = Odd_, One = One_, Shared = Shared_;
+    static const int Rows = (Shared ? 1 : Groups) * 64, Threads = (Groups + Ring) * 128;
     static const int Panels = (Dim + PANEL - 1) / PANEL;
     static const int QBytes = Panels * Rows * PANEL_ROW, QStages = Ring ? 2 : 1;
     static const int MaskBytes =
@@ -50,6 +52,9 @@ struct hopper_tile {
                   "warps ask for no more registers than the block was given");
     static_assert(!Odd || Keys == 128, "a lane loads 4 elements of a mask");
     static_assert(!Ring || !One, "a ring is for many tiles");
+    static_assert(!Shared || !(Ring || Odd), "tiles lie in shared memory at once");
+    static_assert(!Shared || Dim * 256 + 2048 <= StageBytes,
+                  "outputs lie where tiles were");
     static_assert(!Ring || Fixed + Stages * StageBytes <= MOST_BYTES, "tiles fit");
     static_assert(Stages * 6 * 8 <= 512, "barriers fit");
 

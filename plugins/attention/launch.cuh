@@ -15,7 +15,8 @@ struct hopper_launch {
     int32_t fixed, stage; /* bytes: without tiles, of one pair of K and V */
     int32_t stages;       /* 0: as many as there are tiles */
     bool odd;
-    bool one; /* for a single tile of keys */
+    int32_t most;  /* tiles, where all are there at once; 0: they are not */
+    int32_t share; /* warpgroups that share queries and have a tile each, or 0 */
 };
 
 /* Boxes of box_rows x box_columns of a tensor's heads. */

@@ -9,7 +9,8 @@
  *   raw          what is loaded for a pack before any is used
  *   load(raw &, i)       from element i on, where operands lie alike
  *   finish(raw &, i)     computes and stores
- *   at<M>(w, p, lane, i) M elements of a walk, to the output from element i on
+ *   at<M>(w, p, lane, i) M elements of a walk, to walk_to(w, p, lane, i) of the output; i:
+ *                        where they would lie in memory of its own
  *   zero_pad(i)          a pad lane
  *   one(i)               one element, where operands lie alike
  */
@@ -228,7 +229,7 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
             if (w.channel_dim < 0 || q.channel + lane < w.channels)
                 body.template at<1>(w, q, lane, e);
             else
-                body.zero_pad(e);
+                body.zero_pad(walk_to<K>(w, q, lane, e));
         }
     }
 }
@@ -247,7 +248,7 @@ template <typename Body>
 static void point_walk_over(const strata_run *r, const strata_tensor *out,
                             const Body &body, const walk_operand *operand)
 {
-    const walk<Body::K> w = walk_over<Body::K>(out, operand);
+    const walk<Body::K> w = walk_output<Body::K>(out, operand);
     const unsigned blocks = layer_blocks(w.size, CUDA_BLOCK * Body::N);
     launch_overlapped(point_walk_kernel<Body>, blocks, CUDA_BLOCK, 0, layer_stream(r), body,
                       w);
@@ -299,7 +300,7 @@ struct point_unary {
     {
         C v[M];
         point_load<In, M>(v, a, w, p, 0, lane);
-        put<M>(v, i);
+        put<M>(v, walk_to<K>(w, p, lane, i));
     }
     __device__ void zero_pad(int64_t i) const
     {
@@ -356,7 +357,7 @@ struct point_binary {
         C v[M], u[M];
         point_load<A, M>(v, a, w, p, 0, lane);
         point_load<B, M>(u, b, w, p, 1, lane);
-        put<M>(v, u, i);
+        put<M>(v, u, walk_to<K>(w, p, lane, i));
     }
     __device__ void zero_pad(int64_t i) const
     {

@@ -43,7 +43,7 @@ struct combine {
             pointwise_apply<Group, M>(op, k, v, v, next, next);
         }
         fused<M>(v, i);
-        point_store<T, M>(y + i, v);
+        point_store<T, M>(y + walk_to<K>(w, p, lane, i), v);
     }
     __device__ void zero_pad(int64_t i) const
     {
@@ -162,7 +162,8 @@ static const strata_row rows[] = {
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_CUDA,
-     .flags = STRATA_INPLACE_OK | STRATA_PAD_IGNORED,
+     .flags = STRATA_INPLACE_OK | STRATA_PAD_IGNORED | STRATA_PITCHED_IN |
+              STRATA_PITCHED_OUT,
      .epilogues = STRATA_EPILOGUE_RESIDUAL | STRATA_EPILOGUE_ACTIVATION,
      .name = "cuda",
      .rows = STRATA_ARRAY(rows),

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * FullyConnected on CUDA without tensor cores: y[n][m] = sum of w[m][k]*x[n][k] over an
- * image as it lies in memory. Small batches are bound by reading the weights:
+ * FullyConnected on CUDA: the impls, and kernels without tensor cores, for hopper.cu has
+ * the others: y[n][m] = sum of w[m][k]*x[n][k] over an image as it lies in memory. Small
+ * batches are bound by reading the weights:
  *   dot   a block reads a few rows of weights, 16 bytes a thread, and multiplies each
- * with up to eight images before it leaves the registers Larger ones are bound by FP32
+ * with up to eight images before it leaves the registers. Larger ones are bound by FP32
  * arithmetic: tile  a block makes a square of the product from tiles in shared memory, a
  * thread 4x4 or 8x8 of it
  */
 #include "plugins/common/dense_weight.h"
+#include "plugins/fully_connected/hopper.cuh"
 #include "kernels/layer.cuh"
 #include "kernels/overlap.cuh"
 
@@ -314,14 +316,20 @@ static int fully_connected_run(const strata_run *r)
     return layer_launched(r, "fully_connected");
 }
 
+HOPPER_EACH(HOPPER_CALLBACKS)
+
 static const strata_row rows[] = {{{CUDA_FLOATS}, {STRATA_SAME}}};
+
+#define HOPPER_FIRST 2 /* id */
+#define EPILOGUES                                                                        \
+    (STRATA_EPILOGUE_SCALE | STRATA_EPILOGUE_BIAS | STRATA_EPILOGUE_RESIDUAL |           \
+     STRATA_EPILOGUE_ACTIVATION)
 
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_CUDA,
      .flags = STRATA_WEIGHT_PACKED,
-     .epilogues = STRATA_EPILOGUE_SCALE | STRATA_EPILOGUE_BIAS |
-                  STRATA_EPILOGUE_RESIDUAL | STRATA_EPILOGUE_ACTIVATION,
+     .epilogues = EPILOGUES,
      .name = "cuda",
      .rows = STRATA_ARRAY(rows),
      .activations = CUDA_ALL_ACTIVATIONS,
@@ -330,7 +338,22 @@ static const strata_impl impls[] = {
      .accept = fully_connected_accept,
      .setup = fully_connected_setup,
      .run = fully_connected_run},
-};
+#define HOPPER_IMPL(name_)                                                               \
+    {.id = HOPPER_FIRST + HOPPER_##name_,                                                \
+     .device = STRATA_CUDA,                                                              \
+     .flags = STRATA_WEIGHT_PACKED,                                                      \
+     .min_sm = 90,                                                                       \
+     .max_sm = 90,                                                                       \
+     .epilogues = EPILOGUES,                                                             \
+     .name = "hopper_" #name_,                                                           \
+     .rows = STRATA_ARRAY(rows),                                                         \
+     .activations = CUDA_ALL_ACTIVATIONS,                                                \
+     .efficiency = 0.7,                                                                  \
+     .state_size = sizeof(hopper_state),                                                 \
+     .accept = hopper_##name_##_accept,                                                  \
+     .setup = hopper_##name_##_setup,                                                    \
+     .run = hopper_##name_##_run},
+    HOPPER_EACH(HOPPER_IMPL)};
 
 static const strata_extends fully_connected = {
     .struct_size = sizeof(strata_extends),

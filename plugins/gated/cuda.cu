@@ -21,7 +21,7 @@ struct gate {
 #pragma unroll
         for (int e = 0; e < M; e++)
             v[e] *= activate(u[e], f);
-        point_store<T, M>(y + i, v);
+        point_store<T, M>(y + walk_to<K>(w, p, lane, i), v);
     }
     __device__ void zero_pad(int64_t i) const
     {
@@ -56,7 +56,7 @@ static const strata_row rows[] = {{{CUDA_FLOATS}, {STRATA_SAME}}};
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_CUDA,
-     .flags = STRATA_PAD_IGNORED,
+     .flags = STRATA_PAD_IGNORED | STRATA_PITCHED_IN | STRATA_PITCHED_OUT,
      .name = "cuda",
      .rows = STRATA_ARRAY(rows),
      .accept = gated_accept,

@@ -38,7 +38,11 @@ static const product_launch *const launches[HOPPER_TACTICS][PRODUCT_TYPES] = {
     EVERY(1, 32, 1, 8, false, false, true, 2),  /* 64x32_half */
     EVERY(1, 32, 1, 8, false, false, false, 2), /* 64x32_whole */
     /* 128x128_deep */
-    {NULL, NULL, PRODUCT_OF(float, 1, 128, 2, 5, false, true, false, 1)}};
+    {NULL, NULL, PRODUCT_OF(float, 1, 128, 2, 5, false, true, false, 1)},
+    {HALVES(1, 160, 2, 5, false, true, false, 1)},        /* 128x160_pair */
+    {HALVES(1, 96, 2, 3, false, false, false, 2, true)},  /* 128x96_whole */
+    {HALVES(1, 96, 1, 5, false, false, false, 2, true)},  /* 64x96_whole */
+    {HALVES(1, 64, 1, 6, false, false, false, 2, true)}}; /* 64x64_whole */
 
 /* ---- what it takes --------------------------------------------------------------------
  */

@@ -18,7 +18,11 @@
     _(64x32_split)                                                                       \
     _(64x32_half)                                                                        \
     _(64x32_whole)                                                                       \
-    _(128x128_deep)
+    _(128x128_deep)                                                                      \
+    _(128x160_pair)                                                                      \
+    _(128x96_whole)                                                                      \
+    _(64x96_whole)                                                                       \
+    _(64x64_whole)
 
 #include "plugins/common/product/tactics.h"
 

@@ -23,7 +23,8 @@ static const strata_row rows[] = {{{CUDA_FLOATS}, {STRATA_SAME}}};
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_CUDA,
-     .flags = STRATA_INPLACE_OK | STRATA_PAD_IGNORED,
+     .flags =
+         STRATA_INPLACE_OK | STRATA_PAD_IGNORED | STRATA_PITCHED_IN | STRATA_PITCHED_OUT,
      .name = "cuda",
      .rows = STRATA_ARRAY(rows),
      .run = parametric_relu_run,

@@ -2,6 +2,7 @@
  *
  * QuantizedAttention on CUDA: the impls, and the plain one, a warp for each query.
  */
+#include "kernels/counting.cuh"
 #include "plugins/quantized_attention/float8.h"
 #include "plugins/quantized_attention/quantized_attention.h"
 
@@ -245,28 +246,9 @@ static size_t float8_workspace(const strata_node *n)
                : SIZE_MAX;
 }
 
-/* Of a context: what blocks count themselves with. */
-struct counting_context {
-    void *counters;
-};
-
 static int float8_open(const strata_node *n, const void *, void *ctx)
 {
-    const size_t bytes = HOPPER_COUNTERS * sizeof(uint32_t);
-    counting_context *c = (counting_context *)ctx;
-    c->counters = NULL;
-    cudaError_t e = cudaMalloc(&c->counters, bytes);
-    if (e == cudaSuccess)
-        e = cudaMemsetAsync(c->counters, 0, bytes, (cudaStream_t)n->stream);
-    return e == cudaSuccess
-               ? STRATA_OK
-               : STRATA_FAIL(n, STRATA_EDEVICE, "attention's counters: %s (%s)",
-                             cudaGetErrorString(e), cudaGetErrorName(e));
-}
-
-static void float8_close(void *ctx)
-{
-    cudaFree(((counting_context *)ctx)->counters);
+    return counting_open(n, ctx, HOPPER_COUNTERS * sizeof(uint32_t));
 }
 
 /* Whether rows begin at multiples of 16 bytes, by the addresses of this call. */
@@ -283,11 +265,9 @@ static int float8_run(const strata_run *r)
     const int status = job_of(&a, r);
     if (status != STRATA_OK || !aligned(a.job) || a.job.plan.keys == 0)
         return status != STRATA_OK ? status : run_plain(r, a);
-    return launched(r,
-                    quantized_attention_float8(
-                        &a, r->workspace, ((const counting_context *)r->ctx)->counters,
-                        layer_stream(r)),
-                    "float8");
+    return launched(
+        r, quantized_attention_float8(&a, r->workspace, counting_of(r), layer_stream(r)),
+        "float8");
 }
 
 /* ---- tables ------------------------------------------------------------------------ */
@@ -322,7 +302,7 @@ static const strata_impl impls[] = {
      .accept = float8_accept,
      .workspace = float8_workspace,
      .ctx_open = float8_open,
-     .ctx_close = float8_close,
+     .ctx_close = counting_close,
      .run = float8_run,
      .bandwidth = 0.7},
 };

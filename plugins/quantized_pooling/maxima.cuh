@@ -91,6 +91,7 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     maxima_kernel(const __grid_constant__ maxima_job j)
 {
     const uint32_t i = blockIdx.x * CUDA_BLOCK + threadIdx.x;
+    launch_next();
     if (i >= j.total)
         return;
     const uint32_t pixel = divide_by(i, j.columns);

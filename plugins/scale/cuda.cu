@@ -63,8 +63,11 @@ static walk_operand factor_operand(const strata_tensor *y, const strata_tensor *
                                        : walk_dense(y, 1, y->rank - 1);
 }
 
+/* Whether x's elements are not where y's would be in memory of its own. */
 static bool lies_apart(const strata_tensor *x, const strata_tensor *y)
 {
+    if (walk_elements(y) != y->size)
+        return true;
     for (int d = 0; d < y->rank; d++)
         if (y->dims[d] > 1 && x->strides[d] != y->strides[d])
             return true;
@@ -88,7 +91,7 @@ static void scale_launch(const strata_run *r)
     }
     if (Apart)
         operand[K - 1] = walk_tensor(&r->out[0], &r->in[0]);
-    walk_launch<T, K>(r, walk_over<K>(&r->out[0], operand), f);
+    walk_launch<T, K>(r, walk_output<K>(&r->out[0], operand), f);
 }
 
 static int scale_run(const strata_run *r)
@@ -105,7 +108,8 @@ static const strata_row rows[] = {{{CUDA_FLOATS}, {STRATA_SAME}}};
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_CUDA,
-     .flags = STRATA_INPLACE_OK | STRATA_PAD_IGNORED | STRATA_PITCHED_IN,
+     .flags =
+         STRATA_INPLACE_OK | STRATA_PAD_IGNORED | STRATA_PITCHED_IN | STRATA_PITCHED_OUT,
      .epilogues = STRATA_EPILOGUE_RESIDUAL | STRATA_EPILOGUE_ACTIVATION,
      .name = "cuda",
      .rows = STRATA_ARRAY(rows),

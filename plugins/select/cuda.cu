@@ -93,7 +93,7 @@ struct choose {
 #pragma unroll
         for (int e = 0; e < M; e++)
             chosen.v[e] = truth[e] ? u[e] : v[e];
-        *(pack<T, M> *)(y + i) = chosen;
+        *(pack<T, M> *)(y + walk_to<K>(w, p, lane, i)) = chosen;
     }
     __device__ void zero_pad(int64_t i) const
     {
@@ -148,7 +148,7 @@ static const strata_row rows[] = {
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_CUDA,
-     .flags = STRATA_PAD_IGNORED,
+     .flags = STRATA_PAD_IGNORED | STRATA_PITCHED_IN | STRATA_PITCHED_OUT,
      .name = "cuda",
      .rows = STRATA_ARRAY(rows),
      .run = select_run,

@@ -166,6 +166,12 @@ static const struct fault faults[] = {
      "value-wrong", ""},
     {"ignores that its output is inside another", "-DFLAGS=STRATA_PITCHED_OUT",
      "value-wrong", ""},
+    {"takes a residual to lie inside another as its output does",
+     "-DPADS -DFUSED_BLOCKED=STRATA_EPILOGUE_RESIDUAL "
+     "-DFLAGS_BLOCKED='STRATA_PITCHED_IN | STRATA_PITCHED_OUT | STRATA_PAD_DIRTY' "
+     "-DADDED='(r->epilogue->flags ? ((const float *)r->epilogue->residual->data)"
+     "[at % r->epilogue->residual->size] : 0)'",
+     "value-wrong", "output 0"},
     {"works in place, it says", "-DFLAGS=STRATA_INPLACE_OK -DRUN_BEGIN='y[0] = 0'",
      "value-wrong", ""},
     {"ignores pads, it says",

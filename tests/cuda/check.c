@@ -65,7 +65,7 @@ static void note(const struct check_result *r, void *user)
 {
     struct verdict *v = user;
     size_t used = strlen(v->named);
-    if (r->verdict == CHECK_SKIPPED)
+    if (r->verdict == CHECK_SKIPPED && r->device[0]) /* not for want of attributes */
         snprintf(v->skipped, TEXT, "%s", r->note);
     for (size_t i = 0; i < r->n_findings && used < TEXT; i++) {
         fprintf(stderr, "# %-18s %-12s %-16s %s\n", r->layer, r->test,

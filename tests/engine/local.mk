@@ -20,6 +20,7 @@ CRITERION_TESTS += \
 	tests/engine/sizes/shapes \
 	tests/engine/sizes/versions \
 	tests/engine/devices/staging \
+	tests/engine/devices/trials \
 	tests/engine/state \
 	tests/engine/teams \
 	tests/engine/threads
@@ -40,6 +41,11 @@ tests_engine_devices_batcher_SOURCES = tests/engine/devices/batcher.c tests/engi
 tests_engine_engine_SOURCES = tests/engine/engine.c tests/engine/engine_session.h
 tests_engine_faults_SOURCES = tests/engine/faults.c tests/support/fault.c \
 	tests/support/fault.h tests/engine/batch_net.h
+tests_engine_devices_trials_SOURCES = tests/engine/devices/trials.c \
+	tests/support/fault.c tests/support/fault.h
+tests_engine_devices_trials_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_engine_devices_trials_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_engine_devices_trials_LDFLAGS = $(AM_LDFLAGS) $(FAULT_WRAPS)
 tests_engine_faults_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_engine_faults_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_engine_faults_LDFLAGS = $(AM_LDFLAGS) $(FAULT_WRAPS)

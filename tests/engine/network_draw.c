@@ -24,7 +24,7 @@ static const char *const kinds[] = {
     "softplus",   "softsign",   "gelu",  "silu",    "mish",       "clip", "hard_sigmoid",
     "hard_swish", "gelu_tanh",  "swish", "celu",    "scaled_tanh"}; /* none jumps */
 
-enum { LARGEST_BLOCK = 8 };
+enum { LARGEST_BLOCK = 9 };
 
 int sketch_roll(struct sketch *s, int sides)
 {
@@ -87,6 +87,18 @@ static void activation(struct sketch *s, struct node *n, int in)
         keys(n, "alpha = -0.25\nbeta = 0.75\n");
 }
 
+static void unary(struct sketch *s, struct node *n, int in)
+{
+    static const char *const operations[] = {"abs", "neg", "sin", "cos", "tanh", "erf"};
+    keys(n, "type = Unary\ninputs = n%d\nop = %s\n", in, operations[sketch_roll(s, 6)]);
+}
+
+static void parametric_relu(struct sketch *s, struct node *n, int in)
+{
+    (void)s;
+    keys(n, "type = ParametricReLU\ninputs = n%d\nslope = w\n", in);
+}
+
 static void convolution(struct sketch *s, struct node *n, int in)
 {
     int filters = 1 + sketch_roll(s, 20), kernel = sketch_roll(s, 2) ? 3 : 1;
@@ -139,6 +151,16 @@ static void slice(struct sketch *s, struct node *n, int in)
     keys(n, "type = Slice\ninputs = n%d\naxes = 1\nbegin = %d\nend = %d\n", in, begin,
          end);
     n->dims[1] = end - begin;
+}
+
+/* Of an even number of channels; else a copy. */
+static void gated(struct sketch *s, struct node *n, int in)
+{
+    const bool even = n->dims[1] % 2 == 0;
+    keys(n, "type = %s\ninputs = n%d\n", even ? "Gated" : "Identity", in);
+    if (even)
+        keys(n, "axis = 1\nkind = %s\n", sketch_roll(s, 2) ? "silu" : "gelu");
+    n->dims[1] /= 1 + even;
 }
 
 static void softmax(struct sketch *s, struct node *n, int in)
@@ -204,7 +226,7 @@ static const struct {
 } makers[] = {{activation, 5},   {convolution, 4},   {pooling, 2}, {scale, 2},
               {element_wise, 4}, {concatenation, 3}, {slice, 2},   {softmax, 1},
               {identity, 3},     {constant, 1},      {shuffle, 1}, {reshape, 1},
-              {padding, 1}};
+              {padding, 1},      {unary, 2},         {gated, 2},   {parametric_relu, 1}};
 
 static maker choose_maker(struct sketch *s)
 {
@@ -288,6 +310,23 @@ static void module(struct sketch *s, int in)
         put_pair(s, "Concatenation", b, d);
 }
 
+/* Ranges of one tensor, each its own way, side by side again. */
+static void head(struct sketch *s, int in)
+{
+    static const maker ways[] = {activation, unary, scale, parametric_relu, identity};
+    const int step = sketch_roll(s, 3) ? 8 : 4;
+    const int x = put_convolution(s, in, 3 * step, 1, false);
+    int part[3];
+    for (int i = 0; i < 3; i++) {
+        struct node n = begin(s, x);
+        keys(&n, "type = Slice\ninputs = n%d\naxes = 1\nbegin = %d\nend = %d\n", x,
+             i * step, (i + 1) * step);
+        n.dims[1] = step;
+        part[i] = put_made(s, ways[sketch_roll(s, 5)], put(s, &n));
+    }
+    put_pair(s, "Concatenation", put_pair(s, "Concatenation", part[0], part[2]), part[1]);
+}
+
 static void mean(struct sketch *s, struct node *n, int in)
 {
     static const char *const axes[] = {"2", "2, 3", "2, 3, 4"};
@@ -309,10 +348,10 @@ static void squeeze(struct sketch *s, int in)
 static void add_block(struct sketch *s)
 {
     static void (*const blocks[])(struct sketch *, int) = {residual, residual, module,
-                                                           module, squeeze};
+                                                           module,   squeeze,  head};
     const int in = any(s);
     if (s->n + LARGEST_BLOCK <= MAX_NODES)
-        blocks[sketch_roll(s, 5)](s, in);
+        blocks[sketch_roll(s, 6)](s, in);
 }
 
 static void add_layer(struct sketch *s)
@@ -325,7 +364,7 @@ static void add_layer(struct sketch *s)
         max_dim(&n) > 40)
         make = identity;
     make(s, &n, in);
-    if (sketch_roll(s, 3) == 0)
+    if (sketch_roll(s, 3) == 0 && make != gated) /* vectors have no halves */
         snprintf(n.pin, sizeof n.pin, "format = %s\n",
                  (s->half && sketch_roll(s, 2)
                       ? pins_fp16
@@ -348,7 +387,7 @@ void sketch_draw(struct sketch *s, unsigned seed, int device)
             snprintf(n->pin, sizeof n->pin, "format = %s\n",
                      pins_fp32[s->device][sketch_roll(s, 4)]);
     }
-    for (int i = 0; i < layers; i++)
+    for (int i = 0; i < layers && s->n < MAX_NODES; i++)
         if (sketch_roll(s, 8))
             add_layer(s);
         else

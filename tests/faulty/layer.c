@@ -55,6 +55,12 @@
 #ifndef FLAGS_BLOCKED
 #define FLAGS_BLOCKED 0
 #endif
+#ifndef FUSED_BLOCKED
+#define FUSED_BLOCKED 0
+#endif
+#ifndef ADDED
+#define ADDED 0
+#endif
 #ifndef CLOSE
 #define CLOSE
 #endif
@@ -194,7 +200,7 @@ static int run_blocked(const strata_run *r)
             for (int64_t h = 0; h < t->dims[2]; h++)
                 for (int64_t w = 0; w < t->dims[3]; w++) {
                     const int64_t at = strata_offset4(t, n, c, h, w);
-                    y[at] = x[at] + *s->table;
+                    y[at] = x[at] + *s->table + ADDED;
                 }
     BLOCKED_END;
     return STRATA_OK;
@@ -263,6 +269,7 @@ static const strata_impl impls[] = {
     {.id = 2,
      .device = STRATA_HOST,
      .flags = FLAGS_BLOCKED,
+     .epilogues = FUSED_BLOCKED,
      .name = "blocked",
      .rows = STRATA_ARRAY(blocked),
      .state_size = sizeof(struct state),

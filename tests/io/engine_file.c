@@ -280,3 +280,19 @@ Test(engine_file, tells_a_copy_in_text_mode_and_a_foreign_file)
     cr_expect(strstr(err.message, "not an engine file"), "%s", err.message);
     file_free(&f);
 }
+
+/* What is meant to be an engine is not read as a network's text. */
+Test(engine_file, tells_a_damaged_magic)
+{
+    struct file_bytes f = written(two, 2);
+    strata_error err = {0};
+    uint8_t *bytes = f.data;
+    for (int i = 0; i < 8; i++) {
+        bytes[i] ^= 0x41;
+        cr_expect_eq(parse(bytes, f.size, &err), STRATA_EPARSE);
+        cr_expect(strstr(err.message, i < 4 ? "first 8 bytes are damaged" : "text mode"),
+                  "byte %d: %s", i, err.message);
+        bytes[i] ^= 0x41;
+    }
+    file_free(&f);
+}

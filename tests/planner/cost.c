@@ -57,38 +57,6 @@ Test(cost, measured_times_are_those_of_the_impls_and_the_faster_wins)
     planning_close(&s);
 }
 
-/* A recording that plays the device. */
-struct replay {
-    struct cost_source source;
-    const struct cost_table *table;
-    size_t asked;
-    size_t stop_after; /* then interrupt; 0: never */
-};
-
-static int replay_measure(struct cost_source *source, const struct planner *planner,
-                          const struct cost_query *const *queries, const int64_t *best,
-                          size_t n, struct cost *out, strata_error *err)
-{
-    struct replay *r = (struct replay *)source;
-    (void)planner;
-    (void)best;
-    (void)err;
-    for (size_t i = 0; i < n && !progress_interrupted(); i++) {
-        const struct cost *c = cost_table_find(r->table, queries[i]->key);
-        cr_assert_not_null(c, "%s", queries[i]->key);
-        out[i] = *c;
-        if (++r->asked == r->stop_after)
-            progress_interrupt();
-    }
-    return STRATA_OK;
-}
-
-static struct replay replay_of(const struct cost_table *t)
-{
-    return (struct replay){.source = {.name = "replay", .measure = replay_measure},
-                           .table = t};
-}
-
 static uint64_t state = 5;
 
 static int64_t draw(int64_t n)
@@ -277,55 +245,6 @@ Test(cost, a_missing_cost_is_an_error_with_key_and_remedy_or_is_filled_in)
         }
         planning_close(&s);
     }
-}
-
-/* ns of what a plan runs and converts. */
-static int64_t sum_of(const struct planner *planner, const struct cost_use *uses,
-                      size_t n)
-{
-    int64_t sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += uses[i].cost.ns * (int64_t)uses[i].uses;
-    for (size_t i = 0; i < planner->plan->n_steps; i++) {
-        const struct plan_step *s = &planner->plan->steps[i];
-        const struct plan_problem *p = &planner->model->problem;
-        sum += p->tensors[s->tensor].conversion[s->from * p->n_labels + s->to] /
-               PLAN_UNIT_PER_NS;
-    }
-    return sum;
-}
-
-Test(cost, a_price_from_outside_counts_before_the_table_and_is_told)
-{
-    struct planning s;
-    struct cost_table base, prices;
-    struct cost_report report;
-    struct cost_options o = {.kind = COSTS_MEASURE};
-    struct cost_use *uses, *others;
-    size_t n, n_others;
-    write_fire("n");
-    open(&s, NULL);
-    record(&s, &base);
-    struct replay r = replay_of(&base);
-    cr_assert_eq(cost_uses(&uses, &n, s.planner, &s.err), STRATA_OK, "%s", s.err.message);
-    cr_assert_gt(n, 0);
-    cr_expect_eq(sum_of(s.planner, uses, n), s.planner->plan->cost / PLAN_UNIT_PER_NS);
-    cost_table_init(&prices, "host");
-    const struct cost dear = {.ns = 1000 * uses[0].cost.ns, .runs = 5};
-    cr_assert_eq(cost_table_put(&prices, uses[0].key, dear, NULL), STRATA_OK);
-    r.source.prices = &prices;
-    cr_assert_eq(plan(&s, &base, &r.source, o, &report), STRATA_OK, "%s", s.err.message);
-    cr_expect_eq(report.measured, 0);
-    cr_assert_eq(cost_uses(&others, &n_others, s.planner, &s.err), STRATA_OK);
-    for (size_t i = 0; i < n_others; i++)
-        cr_expect_str_neq(others[i].key, uses[0].key);
-    cr_expect_eq(cost_table_find(&s.planner->known, uses[0].key)->ns, dear.ns);
-    cr_expect_eq(cost_table_find(&base, uses[0].key)->ns, uses[0].cost.ns);
-    cost_free_uses(uses, n);
-    cost_free_uses(others, n_others);
-    cost_table_free(&prices);
-    cost_table_free(&base);
-    planning_close(&s);
 }
 
 Test(cost, bad_options_are_refused_with_their_line)

@@ -94,4 +94,38 @@ static inline void record(struct planning *s, struct cost_table *t)
     cr_assert_eq(t->n, report.queries);
 }
 
+/* A recording that plays the device. */
+struct replay {
+    struct cost_source source;
+    const struct cost_table *table;
+    size_t asked;
+    size_t stop_after; /* then interrupt; 0: never */
+};
+
+static inline int replay_measure(struct cost_source *source,
+                                 const struct planner *planner,
+                                 const struct cost_query *const *queries,
+                                 const int64_t *best, size_t n, struct cost *out,
+                                 strata_error *err)
+{
+    struct replay *r = (struct replay *)source;
+    (void)planner;
+    (void)best;
+    (void)err;
+    for (size_t i = 0; i < n && !progress_interrupted(); i++) {
+        const struct cost *c = cost_table_find(r->table, queries[i]->key);
+        cr_assert_not_null(c, "%s", queries[i]->key);
+        out[i] = *c;
+        if (++r->asked == r->stop_after)
+            progress_interrupt();
+    }
+    return STRATA_OK;
+}
+
+static inline struct replay replay_of(const struct cost_table *t)
+{
+    return (struct replay){.source = {.name = "replay", .measure = replay_measure},
+                           .table = t};
+}
+
 #endif /* TESTS_PLANNER_COSTING_H */

@@ -20,6 +20,7 @@ CRITERION_TESTS += \
 	tests/planner/merge \
 	tests/planner/merge_faults \
 	tests/planner/merge_values \
+	tests/planner/near \
 	tests/planner/in_place \
 	tests/planner/nets \
 	tests/planner/objective \
@@ -32,6 +33,8 @@ CRITERION_TESTS += \
 	tests/planner/solver/plan \
 	tests/planner/wishes
 tests_planner_cost_SOURCES = tests/planner/cost.c tests/planner/costing.h \
+	tests/planner/planning.h
+tests_planner_near_SOURCES = tests/planner/near.c tests/planner/costing.h \
 	tests/planner/planning.h
 tests_planner_cost_keys_SOURCES = tests/planner/cost_keys.c tests/planner/costing.h \
 	tests/planner/planning.h

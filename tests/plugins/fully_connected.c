@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Cases of FullyConnected: all channel counts, weights either way, few images and
- * many, and what it must refuse.
+ * many, deep ones, and what it must refuse.
  */
 #include "tests/layers/cases.h"
 
@@ -20,6 +20,10 @@ static const struct layer_case cases[] = {
     {"FullyConnected", "units = 70", .in = {S2(33, 37)}},
     {"FullyConnected", "units = 150", .in = {S4(70, 65, 2, 2)}},
     {"FullyConnected", "units = 128; transposed = true", .in = {S2(64, 96)}},
+    /* deep ones, whose depth blocks may share, with ends inside of tiles */
+    {"FullyConnected", "units = 200", .in = {S2(72, 1096)}},
+    {"FullyConnected", "units = 104; transposed = true", .in = {S2(136, 520)}},
+    {"FullyConnected", "units = 1003", .in = {S4(1, 130, 3, 3)}},
     {"FullyConnected", "units = 4", .in = {S4(0, 3, 5, 7)}},
     /* all bits of FP32, which only TF32 may lose */
     {"FullyConnected", "units = 128", .in = {S4(60, 64, 2, 2)}, .numbers = NUMBERS_FINE},
@@ -30,4 +34,10 @@ static const struct layer_case cases[] = {
     {"FullyConnected", "units = 4", .in = {{1, {300}}}, .refused = true},
 };
 
-LAYER_CASES(FullyConnected, ORDINARY(cases))
+/* Many tiles, and more than a chip has room for. */
+static const struct layer_case large[] = {
+    {"FullyConnected", "units = 2968", .in = {S2(700, 72)}},
+    {"FullyConnected", "units = 1001", .in = {S4(257, 128, 4, 4)}},
+};
+
+LAYER_CASES(FullyConnected, ORDINARY(cases), LARGE(large))

@@ -5,6 +5,8 @@
  */
 #include "tools/explain/explain.h"
 
+#include <stdlib.h>
+
 const char *const explain_cost_sources[] = {
     [COSTS_ANALYTIC] = "analytic",
     [COSTS_MEASURE] = "measured",
@@ -41,6 +43,16 @@ static void print_proof(const strata_engine *e)
                    100 * plan_gap(p));
 }
 
+/* What the plan is without, though it costs more so by the prices. */
+static void print_left(const struct planner *planner)
+{
+    for (size_t i = 0; i < planner->n_left; i++) {
+        char *text = planner_left_text(&planner->left[i]);
+        tool_print("%s\n", text ? text : "no memory");
+        free(text);
+    }
+}
+
 void explain_print_summary(const strata_engine *e)
 {
     const struct planner *planner = e->planner;
@@ -62,5 +74,6 @@ void explain_print_summary(const strata_engine *e)
         (double)e->weight_bytes / 1048576, (double)x->arena_bytes / 1048576,
         (double)x->arena_bound / 1048576);
     print_trade(e);
+    print_left(planner);
     explain_print_wishes(e);
 }

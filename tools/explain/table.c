@@ -415,7 +415,7 @@ void explain_print_fusions(const strata_engine *e, int format)
 /* Of an impl that no network could use on this device. */
 static bool is_elsewhere(const strata_engine *e, const struct planner_candidate *c)
 {
-    return c->impl->impl.device != e->handle->properties.kind;
+    return planner_runs(c) && c->impl->impl.device != e->handle->properties.kind;
 }
 
 void explain_print_refused(const strata_engine *e, int format)
@@ -435,7 +435,7 @@ void explain_print_refused(const strata_engine *e, int format)
             continue;
         bool whole = c->row < 0 || (c->in_formats[0] == 0 && c->out_formats[0] == 0);
         table_cell(&t, "%s", e->network->layers[c->node].name);
-        table_cell(&t, "%s", c->impl->impl.name);
+        table_cell(&t, "%s", explain_candidate(c));
         table_cell(&t, c->row < 0 ? "%.0d" : "%d", c->row < 0 ? 0 : c->row);
         table_cell(&t, "%s",
                    whole ? "" : format_mask_name(UINT64_C(1) << c->in_formats[0], 4));

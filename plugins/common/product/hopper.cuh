@@ -14,6 +14,8 @@
  *           each, for both
  *   split   the blocks of a cluster share the depth of a tile. Each sends its sums of
  *           some rows to the block that stores these, which adds them by rank
+ *   over    results lie where the ring was, so that two blocks fit a multiprocessor: a
+ *           block has one tile
  */
 #ifndef PLUGINS_COMMON_PRODUCT_HOPPER_CUH
 #define PLUGINS_COMMON_PRODUCT_HOPPER_CUH
@@ -92,7 +94,7 @@ struct product_producer {
 
     __device__ inline void load_addends(const product_place &p, uint32_t mine) const
     {
-        if (!job.addend || (C::Splits && job.split > 1))
+        if (!job.addend || C::Over || (C::Splits && job.split > 1))
             return;
         if (C::Turns)
             load_addend(p, mine % C::Groups, mine / C::Groups);
@@ -227,11 +229,19 @@ struct product_consumer {
                              at.column + p * C::Panel, row, at.batch);
     }
 
-    /* Each row's sums to the block that stores it. */
-    __device__ inline void send(const sums &sum) const
+    /* Until all warpgroups have read the ring, where results are to lie now. */
+    __device__ inline void leave_ring(const product_place &at) const
+    {
+        named_sync(PRODUCT_TURN, C::Groups * 128);
+        if (job.addend && threadIdx.x % 128 == 0)
+            product_producer<C>(job, memory, rank).load_addend(at, group, 0);
+    }
+
+    /* The block's sums: of rows that it stores to where it joins them, the others to
+     * where the ring was. */
+    __device__ inline void keep(const sums &sum, int32_t share) const
     {
         const int32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-        const int32_t share = C::Rows / job.split;
 #pragma unroll
         for (int p = 0; p < C::Parts; p++)
 #pragma unroll
@@ -239,15 +249,35 @@ struct product_consumer {
                 const int32_t row =
                     (group * C::Parts + p) * 64 + warp % 4 * 16 + lane / 4 + r * 8;
                 const uint32_t to =
-                    memory.out +
-                    ((rank * share + row % share) * C::SumPitch + lane % 4 * 2) * 4;
-                const uint32_t there = address_of_rank(to, row / share);
-                const uint32_t barrier = address_of_rank(memory.joined(), row / share);
+                    (row / share == (int32_t)rank ? memory.out : memory.ring) +
+                    (row * C::SumPitch + lane % 4 * 2) * 4;
 #pragma unroll
                 for (int j = 0; j < C::Columns / 8; j++)
-                    send_two(there + j * 32, barrier, sum[p][j][r * 2],
-                             sum[p][j][r * 2 + 1]);
+                    store_two(to + j * 32, sum[p][j][r * 2], sum[p][j][r * 2 + 1]);
             }
+    }
+
+    /* Each row's sums to the block that stores it, neighbours by neighbours. */
+    __device__ inline void send(const sums &sum) const
+    {
+        enum { PIECES = C::Columns / 4, THREADS = C::Groups * 128 };
+        const int32_t share = C::Rows / job.split;
+        named_sync(PRODUCT_TURN, THREADS); /* all have read the ring */
+        keep(sum, share);
+        named_sync(PRODUCT_TURN, THREADS);
+        for (int32_t i = (int32_t)threadIdx.x; i < C::Rows * PIECES; i += THREADS) {
+            const int32_t row = i / PIECES, of = row * job.split / C::Rows;
+            const uint32_t piece = i % PIECES * 16;
+            if (of == (int32_t)rank)
+                continue;
+            float v[4];
+            load_four(v, memory.ring + row * C::SumPitch * 4 + piece);
+            send_four(address_of_rank(
+                          memory.out +
+                              (rank * share + row - of * share) * C::SumPitch * 4 + piece,
+                          (uint32_t)of),
+                      address_of_rank(memory.joined(), (uint32_t)of), v);
+        }
     }
 
     /* The block's rows of the cluster's sums. */
@@ -303,6 +333,8 @@ struct product_consumer {
                 join(product_place_of<C>(job, unit, 0));
                 return;
             }
+            if (C::Over)
+                leave_ring(at);
             store.run(sum, at.column, n,
                       [&](int part) { send_part(at, part, n % C::Buffers); });
         }

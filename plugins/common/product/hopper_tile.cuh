@@ -23,7 +23,7 @@
  * results and addends, at most; store<tile>, what becomes of sums, and multiply(consumer,
  * sum, steps). */
 template <class Kind_, int Parts_, int Columns_, int Groups_, int Stages_, bool Turns_,
-          bool Pair_, bool Splits_, int Blocks_>
+          bool Pair_, bool Splits_, int Blocks_, bool Over_ = false>
 struct product_tile {
     typedef Kind_ Kind;
     typedef typename Kind::Element Element;
@@ -34,7 +34,7 @@ struct product_tile {
     static const int Row = Kind::Row, Depth = Row / (int)sizeof(Element);
     static const int Parts = Parts_, Columns = Columns_, Groups = Groups_;
     static const int Stages = Stages_, Blocks = Blocks_;
-    static const bool Turns = Turns_, Pair = Pair_, Splits = Splits_;
+    static const bool Turns = Turns_, Pair = Pair_, Splits = Splits_, Over = Over_;
     /* Registers are shared out: of a multiplying thread, of one that loads. */
     static const bool Wide = Parts * Columns >= 192 || Groups == 4;
     static const int Given = Groups == 2 ? 232 : Groups == 3 ? 160 : 112;
@@ -58,13 +58,15 @@ struct product_tile {
     /* A warpgroup's, as far as there is room: the addend of its next tile comes while it
      * stores the last. */
     static const int Buffers =
-        Splits || 2048 + BiasBytes + 2 * Groups * StoreBytes + Stages * StageBytes > Most
+        Splits || Over ||
+                2048 + BiasBytes + 2 * Groups * StoreBytes + Stages * StageBytes > Most
             ? 1
             : Kind::Buffers;
     static const int PanelsBytes = Buffers * Groups * StoreBytes;
     /* Who splits a tile does not store panels. */
-    static const int OutBytes =
+    static const int ResultBytes =
         ((SumBytes > PanelsBytes ? SumBytes : PanelsBytes) + 1023) / 1024 * 1024;
+    static const int OutBytes = Over ? 0 : ResultBytes;
     /* barriers, and room to begin at a multiple of 1024 */
     static const int Extra = 2048 + BiasBytes + OutBytes;
     static const int Bytes = Extra + Stages * StageBytes;
@@ -74,6 +76,9 @@ struct product_tile {
     static_assert(!Pair || Columns % 16 == 0, "halves of whole groups of 8 rows");
     static_assert(!Splits || !(Pair || Turns || Wide), "clusters share a tile's depth");
     static_assert(Kind::Buffers <= 2, "room is counted for");
+    static_assert(SumBytes <= Stages * StageBytes, "sums lie in the ring");
+    static_assert(!Over || ResultBytes <= Stages * StageBytes, "results lie in the ring");
+    static_assert(!Over || !(Turns || Splits), "a block has one tile, and all its depth");
     static_assert(Bytes <= Most, "a block's shared memory");
 };
 
@@ -221,7 +226,7 @@ struct product_memory {
         barrier_init(joined(), 1);
         barrier_publish();
         if (C::Splits && split > 1)
-            barrier_expect(joined(), C::Rows * C::Columns * 4);
+            barrier_expect(joined(), (C::Rows - C::Rows / split) * C::Columns * 4);
     }
 };
 

@@ -19,7 +19,7 @@ struct product_launch {
     int32_t depth; /* of a piece of K, elements */
     int32_t box;   /* columns of B that a block loads at a time */
     int32_t panel; /* columns that it stores at a time */
-    int32_t pair, splits, blocks;
+    int32_t pair, splits, blocks, over;
 };
 
 template <class C>
@@ -35,6 +35,7 @@ static const product_launch launch_of = {
     .pair = C::Pair,
     .splits = C::Splits,
     .blocks = C::Blocks,
+    .over = C::Over,
 };
 
 /* A table's entry has these; NULL for what the tactic does not take. */
@@ -178,7 +179,7 @@ static inline cudaError_t product_run(product_job *job, const product_launch &l,
     job->split = product_split_of(l, multiprocessors, units, job->steps);
     const int32_t cluster = l.pair ? 2 : job->split;
     const int64_t room = (int64_t)multiprocessors * l.blocks / cluster;
-    const int64_t most = job->split > 1 ? units : room;
+    const int64_t most = job->split > 1 || l.over ? units : room;
     return launch_clusters(*job, l, cluster, (units < most ? units : most) * cluster,
                            stream);
 }

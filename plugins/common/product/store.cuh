@@ -91,12 +91,6 @@ static __device__ inline float2 load_floats(uint32_t from)
     return two;
 }
 
-static __device__ inline void store_floats(uint32_t to, float x, float y)
-{
-    asm volatile("st.shared.v2.f32 [%0], {%1, %2};\n" ::"r"(to), "f"(x), "f"(y)
-                 : "memory");
-}
-
 static __device__ inline void add_four(float *v, const float *from)
 {
     const float4 x = *(const float4 *)from;
@@ -200,7 +194,7 @@ struct product_store {
         product_finish(job, v, x, [&](int e) { return column + e / 4 * 8 + e % 2; });
 #pragma unroll
         for (int e = 0; e < 16; e += 2)
-            store_floats(float_place(panel, e), v[e], v[e + 1]);
+            store_two(float_place(panel, e), v[e], v[e + 1]);
     }
 
     __device__ inline uint32_t float_place(uint32_t panel, int e) const

@@ -12,17 +12,6 @@
 #include "plugins/common/product/turned_tile.cuh"
 #include "plugins/common/product/written.cuh"
 
-/* Four floats to a block of the cluster, whose barrier expects their bytes. */
-static __device__ inline void send_four(uint32_t to, uint32_t barrier,
-                                        const float (&v)[4])
-{
-    asm volatile(
-        "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, "
-        "%2, %3, %4}, [%5];\n" ::"r"(to),
-        "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]), "r"(barrier)
-        : "memory");
-}
-
 static __device__ inline float4 load_sums(uint32_t from)
 {
     float4 v;

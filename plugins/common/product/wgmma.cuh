@@ -84,6 +84,17 @@ static __device__ inline void send_two(uint32_t to, uint32_t barrier, float x, f
         : "memory");
 }
 
+/* The same of four. */
+static __device__ inline void send_four(uint32_t to, uint32_t barrier,
+                                        const float (&v)[4])
+{
+    asm volatile(
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, "
+        "%2, %3, %4}, [%5];\n" ::"r"(to),
+        "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]), "r"(barrier)
+        : "memory");
+}
+
 /* A barrier of all threads of the cluster's blocks, in two parts. What was published
  * before may be used behind it; it orders no other writes. */
 static __device__ inline void cluster_arrive(void)
@@ -208,6 +219,35 @@ static __device__ inline void prefetch_map(const CUtensorMap *map)
     asm volatile("prefetch.tensormap [%0];\n" ::"l"(map) : "memory");
 }
 
+/* ---- words in shared memory -----------------------------------------------------------
+ */
+
+static __device__ inline void store_two(uint32_t to, float x, float y)
+{
+    asm volatile("st.shared.v2.f32 [%0], {%1, %2};\n" ::"r"(to), "f"(x), "f"(y)
+                 : "memory");
+}
+
+static __device__ inline void store_two(uint32_t to, int32_t x, int32_t y)
+{
+    store_two(to, __int_as_float(x), __int_as_float(y));
+}
+
+static __device__ inline void store_four(uint32_t to, const float (&x)[4])
+{
+    asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};\n" ::"r"(to), "f"(x[0]),
+                 "f"(x[1]), "f"(x[2]), "f"(x[3])
+                 : "memory");
+}
+
+static __device__ inline void load_four(float (&x)[4], uint32_t from)
+{
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];\n"
+                 : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])
+                 : "r"(from)
+                 : "memory");
+}
+
 /* ---- matrices of 8 x 8 ----------------------------------------------------------------
  */
 
@@ -231,13 +271,6 @@ static __device__ inline void store_matrices(uint32_t to, const uint32_t (&x)[4]
 
 /* ---- products -------------------------------------------------------------------------
  */
-
-/* The same of integers. */
-static __device__ inline void send_two(uint32_t to, uint32_t barrier, int32_t x,
-                                       int32_t y)
-{
-    send_two(to, barrier, __int_as_float(x), __int_as_float(y));
-}
 
 /* Nothing that reads or writes these moves across. */
 template <int N>

@@ -66,7 +66,7 @@ struct quantize_body {
 #pragma unroll
         for (int e = 0; e < M; e++)
             z[e] = has_zero ? z[e] : 0;
-        put<M>(v, s, z, i);
+        put<M>(v, s, z, walk_to<K>(w, p, lane, i));
     }
     __device__ void zero_pad(int64_t i) const
     {

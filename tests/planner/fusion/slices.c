@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A slice that lies in what it is cut from, in one format, and goes to its place in a
- * concatenation, which is of another: in one step, with the values it has.
+ * Slices that lie in what they are cut from: one that goes to its place in a
+ * concatenation of another format, in one step, with the values it has; and ranges of
+ * rows' elements, which those read there that take any strides.
  */
 #include "tests/planner/fusion/prices.h"
 
@@ -124,4 +125,61 @@ Test(fuse_slices, one_that_runs_is_copied_in_a_saved_engine_too)
                  STRATA_OK, "%s", s.err.message);
     strata_engine_destroy(again);
     release(&s);
+}
+
+/* ---- along rows ----------------------------------------------------------------------
+ */
+
+#define ROWS(batch)                                                                      \
+    "[network]\nformat = 1\noutputs = y\n[weights w]\nrandom = 3\n[input x]\n"           \
+    "shape = " #batch " x 9 x 32\n[layer all]\ntype = MatrixMultiply\nunits = 96\n"      \
+    "b = w\nbias = w\n"
+#define READ(inputs) "[layer y]\ntype = Attention\nheads = 2\ninputs = " inputs "\n"
+
+static const struct row_case {
+    const char *name, *ini;
+    size_t run; /* layers that run, of `ini` with fusion */
+} row_cases[] = {
+    {"three at one batch",
+     ROWS(1) "[layer s]\ntype = Slice\naxis = 2\nparts = 3\n" READ("s, s:1, s:2"), 2},
+    {"of several matrices",
+     ROWS(3) "[layer s]\ntype = Slice\naxis = -1\nparts = 3\n" READ("s:2, s, s:1"), 2},
+    {"one of them, twice",
+     ROWS(2) "[layer s]\ntype = Slice\naxes = 2\nbegin = 64\nend = 96\n" READ("s, s, s"),
+     2},
+    {"for a layer that takes ranges of channels alone",
+     ROWS(2) "[layer s]\ntype = Slice\naxis = 2\nparts = 3\n"
+             "[layer y]\ntype = ElementWise\nop = product\ninputs = s, s:2\n",
+     3},
+    {"that begin within 16 bytes",
+     ROWS(2) "[layer s]\ntype = Slice\naxes = 2\nbegin = 2\nend = 34\n" READ("s, s, s"),
+     3},
+};
+
+/* The values are those without fusion, of an engine that was saved and read, too. */
+static void expect_row_case(const struct row_case *c)
+{
+    struct session s;
+    strata_engine *again = NULL;
+    char path[300];
+    const char *single = FP32;
+    expect_same_values(c->name, c->ini, FP32, FP32, 1e-6);
+    cr_assert_eq(build(&s, c->ini, &single, 1), STRATA_OK, "%s: %s", c->name,
+                 s.err.message);
+    cr_expect_eq(s.engine->execution->n_nodes, c->run, "%s: %zu run", c->name,
+                 s.engine->execution->n_nodes);
+    snprintf(path, sizeof path, "%s/rows.engine", scratch);
+    cr_assert_eq(strata_engine_save(s.engine, path, &s.err), STRATA_OK, "%s",
+                 s.err.message);
+    cr_assert_eq(strata_engine_load(&again, s.handle, s.registry, path, &s.err),
+                 STRATA_OK, "%s: %s", c->name, s.err.message);
+    cr_expect_eq(again->execution->n_nodes, c->run, "%s", c->name);
+    strata_engine_destroy(again);
+    release(&s);
+}
+
+Test(fuse_slices, ranges_of_rows_are_read_in_place)
+{
+    for (size_t i = 0; i < sizeof row_cases / sizeof *row_cases; i++)
+        expect_row_case(&row_cases[i]);
 }
