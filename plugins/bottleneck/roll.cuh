@@ -213,7 +213,7 @@ static __device__ inline void roll_find(const roll_job &job, const roll_step &s,
         const int32_t column = (int32_t)(pixel - row * job.pitch.d);
         const int32_t h = in.result(job) + (int32_t)row, w = in.left + column;
         at[k] = (int32_t)row < job.high && column < job.tile_w && h >= in.top &&
-                        h < in.bottom && w < job.width
+                        h < in.below(job) && w < job.width
                     ? ((in.image * job.height + h) * job.width + w) * job.results +
                           (int32_t)threadIdx.x % 4 * 8
                     : INT32_MIN / 2;

@@ -144,6 +144,11 @@ struct roll_where {
     {
         return row - 1 + (convolves_few(job) ? before() : 0);
     }
+    /* What is behind the last row: sums of few pixels have some of the next step's. */
+    __device__ inline int32_t below(const roll_job &job) const
+    {
+        return min(bottom, row + job.high - 1);
+    }
 };
 
 /* ---- loads, by a thread each ------------------------------------------------------- */
