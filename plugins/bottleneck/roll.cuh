@@ -171,7 +171,7 @@ static __device__ inline void roll_slide(const roll_job &job, const roll_memory 
             return pixel < pixels ? roll_place(panel, pixel)
                                   : roll_place(nowhere, pixel % 8);
         });
-    roll_tell(memory.barrier(ROLL_WHOLE));
+    barrier_arrive(memory.barrier(ROLL_WHOLE));
 }
 
 static __device__ inline void roll_convolve(const roll_job &job,
@@ -228,7 +228,7 @@ static __device__ inline void roll_take(uint32_t (&x)[8][4], const roll_memory &
     for (int d = 0; d < 8; d++)
         load_matrices(x[d], memory.between(d / 4) +
                                 bottleneck_place(pixel, d % 4 * 2 + lane / 16));
-    roll_tell(memory.barrier(ROLL_TAKEN));
+    barrier_arrive(memory.barrier(ROLL_TAKEN));
 }
 
 /* A part of 64 results after another. */
@@ -273,8 +273,10 @@ struct roll_part {
     {
         const int32_t to[STRIP_EACH] = {at[0] + part * 64, at[1] + part * 64};
         uint4 added[2][STRIP_EACH] = {};
+        strip_words words;
         fetch(added);
-        strip_finish(job, sum, added, to, part, cache);
+        strip_add(words, job, sum, added);
+        strip_store(job, words, to, part, cache);
     }
     /* So many parts: the products of one while what becomes of the one before is
      * stored. */

@@ -20,7 +20,8 @@ enum roll_barrier {
     ROLL_EMPTY = ROLL_FULL + ROLL_SLOTS,            /* told by all blocks of a cluster */
     ROLL_INPUT_EMPTY = ROLL_EMPTY + ROLL_SLOTS,
     ROLL_ADDED_EMPTY = ROLL_INPUT_EMPTY + ROLL_INPUT_SLOTS,
-    ROLL_WHOLE = ROLL_ADDED_EMPTY + ROLL_ADDED_SLOTS, /* what was convolved; taken */
+    /* What was convolved is there, is taken; told by each thread. */
+    ROLL_WHOLE = ROLL_ADDED_EMPTY + ROLL_ADDED_SLOTS,
     ROLL_TAKEN,
     ROLL_BARRIERS
 };
@@ -79,7 +80,8 @@ struct roll_memory {
         for (int i = 0; i < ROLL_BARRIERS; i++)
             barrier_init(barrier(i), i < ROLL_EMPTY         ? 1
                                      : i < ROLL_INPUT_EMPTY ? 8 * ROLL_CLUSTER
-                                                            : 8);
+                                     : i < ROLL_WHOLE       ? 8
+                                                            : 256);
         barrier_publish();
     }
 };
