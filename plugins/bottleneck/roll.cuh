@@ -231,6 +231,20 @@ static __device__ inline void roll_take(uint32_t (&x)[8][4], const roll_memory &
     barrier_arrive(memory.barrier(ROLL_TAKEN));
 }
 
+typedef uint32_t roll_words[2][STRIP_EACH][4]; /* results of a part's halves */
+
+/* All are made before any is stored: so few registers are needed. */
+static __device__ inline void hold_words(roll_words &words)
+{
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+#pragma unroll
+        for (int k = 0; k < STRIP_EACH; k++) {
+            uint32_t(&v)[4] = words[half][k];
+            asm volatile("" : "+r"(v[0]), "+r"(v[1]), "+r"(v[2]), "+r"(v[3])::"memory");
+        }
+}
+
 /* A part of 64 results after another. */
 struct roll_part {
     const roll_job &job;
@@ -269,14 +283,42 @@ struct roll_part {
         roll_tell(memory.barrier(ROLL_ADDED_EMPTY + slot.at));
         slot.advance(ROLL_ADDED_SLOTS);
     }
+    template <int Results>
+    __device__ inline void add(roll_words &words, const float (&sum)[8][4],
+                               const uint4 (&added)[2][STRIP_EACH]) const
+    {
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+#pragma unroll
+            for (int k = 0; k < STRIP_EACH; k++)
+                strip_eight<Results>(words[half][k], sum, added[half][k], half, k,
+                                     job.projected);
+    }
+    __device__ inline void store(const roll_words &words, int32_t part) const
+    {
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const bool has = strip_has(job, part * 64 + half * 32);
+#pragma unroll
+            for (int k = 0; k < STRIP_EACH; k++)
+                if (has && at[k] >= 0)
+                    strip_write(job.y + at[k] + (part * 64 + half * 32), words[half][k],
+                                cache.once);
+        }
+    }
     __device__ inline void finish(const float (&sum)[8][4], int32_t part)
     {
-        const int32_t to[STRIP_EACH] = {at[0] + part * 64, at[1] + part * 64};
         uint4 added[2][STRIP_EACH] = {};
-        strip_words words;
+        roll_words words;
         fetch(added);
-        strip_add(words, job, sum, added);
-        strip_store(job, words, to, part, cache);
+        if (job.projected.kind != STAGE_BOUNDS)
+            add<STRIP_CURVED>(words, sum, added);
+        else if (strip_is_positive(job.projected))
+            add<STRIP_POSITIVE>(words, sum, added);
+        else
+            add<STRIP_BOUNDED>(words, sum, added);
+        hold_words(words);
+        store(words, part);
     }
     /* So many parts: the products of one while what becomes of the one before is
      * stored. */

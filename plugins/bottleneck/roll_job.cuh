@@ -35,8 +35,8 @@ enum {
     ROLL_REACH = 184,     /* and of the rows that its windows reach */
     ROLL_MOST_PITCH = 31, /* by which the last pixel's windows end within them */
     ROLL_INPUT_SLOTS = 3,
-    ROLL_ADDED_SLOTS = 2,
-    ROLL_INNER_SLOTS = 4, /* of weights of the first two stages; of the last */
+    ROLL_ADDED_SLOTS = 1,
+    ROLL_INNER_SLOTS = 5, /* of weights of the first two stages; of the last */
     ROLL_OUTER_SLOTS = 2,
     ROLL_SLOTS = ROLL_INNER_SLOTS + ROLL_OUTER_SLOTS,
     ROLL_PANEL = ROLL_REACH * BOTTLENECK_ROW, /* bytes: 64 channels */

@@ -301,12 +301,11 @@ static __device__ inline void stream_project(stream_group &g, int32_t pair)
     next.go_to(pair + (int32_t)gridDim.x);
     stream_mask(next); /* nobody looks at this tile's any more */
     stream_take(x, b);
-    uint4 added[2][STRIP_EACH] = {};
-    strip_fetch(added, b.job, at, 0, 0, cache);
     for (int32_t part = 0; part < b.job.parts; part++) {
         const uint64_t from = bottleneck_rows(b.weights(g.weights.at), 1024);
         float sum[8][4];
-        strip_words words;
+        uint4 added[2][STRIP_EACH];
+        strip_fetch(added, b.job, at, part, 0, cache);
         g.await_weights();
         strip_begin_part(sum, b.biases() + 256 + part * 64);
         multiply_begin();
@@ -319,10 +318,7 @@ static __device__ inline void stream_project(stream_group &g, int32_t pair)
         hold(sum);
         if (threadIdx.x % 32 == 0)
             g.release_weights(1);
-        strip_add(words, b.job, sum, added);
-        if (part + 1 < b.job.parts)
-            strip_fetch(added, b.job, at, part + 1, 64, cache);
-        strip_store(b.job, words, at, part, cache);
+        strip_finish(b.job, sum, added, at, part, cache);
         at[0] += 64, at[1] += 64;
     }
 }

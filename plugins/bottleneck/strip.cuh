@@ -226,7 +226,7 @@ static __device__ inline void strip_cross(uint4 (&x)[2][STRIP_EACH], const strip
         }
 }
 
-/* A part of 64 results. */
+/* A part of 64 results, and `added`, of it, is asked for of the part after the next. */
 struct strip_part {
     const strip_job &job;
     const strip_memory &memory;
@@ -268,16 +268,16 @@ struct strip_part {
         }
         multiply_commit();
     }
-    __device__ inline void store(const strip_words &words, int32_t part) const
+    __device__ inline void finish(const float (&sum)[8][4],
+                                  const uint4 (&added)[2][STRIP_EACH], int32_t part) const
     {
         const int32_t to[STRIP_EACH] = {at[0] + part * 64, at[1] + part * 64};
-        strip_store(job, words, to, part, cache);
+        strip_finish(job, sum, added, to, part, cache);
     }
 };
 
-/* The products of a part while what becomes of the one before is stored. What is added is
- * asked for a part ahead. Where it crosses, `added` is 0 and x is asked for a step ahead.
- */
+/* The products of a part while what becomes of the one before is stored. Where it
+ * crosses, `added` is 0 and x is asked for a step ahead. */
 template <int Parts, bool Crosses>
 static __device__ inline void strip_project(const strip_job &job,
                                             const strip_memory &memory)
@@ -286,13 +286,15 @@ static __device__ inline void strip_project(const strip_job &job,
     strip_step s(job);
     strip_part p = {job, memory, cache};
     uint32_t parity = 0;
-    uint4 added[2][STRIP_EACH] = {}, own[2][STRIP_EACH] = {};
+    uint4 added[2][2][STRIP_EACH] = {}, own[2][STRIP_EACH] = {};
     wait_for_previous();
     strip_find(job, s, job.results, p.at);
-    if (Crosses)
+    if (Crosses) {
         strip_cross(own, job, s, cache);
-    else
-        p.fetch(added, 0, Parts);
+    } else {
+        p.fetch(added[0], 0, Parts);
+        p.fetch(added[1], 1, Parts);
+    }
     barrier_wait(memory.barrier(STRIP_LOADED + 2), 0);
     for (; s.more(job); parity ^= 1) {
         float sum[2][8][4];
@@ -316,11 +318,9 @@ static __device__ inline void strip_project(const strip_job &job,
                 multiply_wait<0>();
             }
             hold(sum[part % 2]);
-            strip_words words;
-            strip_add(words, job, sum[part % 2], added);
+            p.finish(sum[part % 2], added[part % 2], part);
             if (!Crosses)
-                p.fetch(added, part + 1, Parts);
-            p.store(words, part);
+                p.fetch(added[part % 2], part + 2, Parts);
         }
         p.at[0] = p.next[0], p.at[1] = p.next[1];
         if (Crosses)

@@ -192,7 +192,7 @@ static __device__ inline bool strip_has(const Job &job, int32_t channel)
 }
 
 /* What is added to a part, of each half its pixels: `at`, where they lie, or less than
- * 0; `on`: elements from there. What is of no pixel stays as it is. */
+ * 0; `on`: elements from there. */
 template <class Job>
 static __device__ inline void strip_fetch(uint4 (&to)[2][STRIP_EACH], const Job &job,
                                           const int32_t (&at)[STRIP_EACH], int32_t part,
@@ -202,10 +202,12 @@ static __device__ inline void strip_fetch(uint4 (&to)[2][STRIP_EACH], const Job 
     for (int half = 0; half < 2; half++) {
         const bool has = job.addend && strip_has(job, part * 64 + half * 32);
 #pragma unroll
-        for (int k = 0; k < STRIP_EACH; k++)
+        for (int k = 0; k < STRIP_EACH; k++) {
+            to[half][k] = make_uint4(0, 0, 0, 0);
             if (has && at[k] >= 0)
                 to[half][k] =
                     strip_read(job.addend + at[k] + (on + half * 32), cache.once);
+        }
     }
 }
 
@@ -229,65 +231,59 @@ static __device__ inline uint32_t strip_result_of(float a, float b, const stage_
     return bottleneck_bounded(bottleneck_halves(a, b), f);
 }
 
-typedef uint32_t strip_words[2][STRIP_EACH][4]; /* results of a part's halves */
-
+/* A pixel's eight results of a half, with their addend. */
 template <int Results>
-static __device__ inline void strip_add_all(strip_words &words, const float (&sum)[8][4],
-                                            const uint4 (&added)[2][STRIP_EACH],
-                                            const stage_tail &f)
+static __device__ inline void strip_eight(uint32_t (&words)[4], const float (&sum)[8][4],
+                                          const uint4 &four, int half, int k,
+                                          const stage_tail &f)
 {
+    const uint32_t two[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
-    for (int half = 0; half < 2; half++)
-#pragma unroll
-        for (int k = 0; k < STRIP_EACH; k++) {
-            const uint4 &four = added[half][k];
-            const uint32_t two[4] = {four.x, four.y, four.z, four.w};
-#pragma unroll
-            for (int c = 0; c < 4; c++) {
-                const float2 add = bottleneck_floats(two[c]);
-                const float(&v)[4] = sum[half * 4 + c];
-                words[half][k][c] =
-                    strip_result_of<Results>(v[k * 2] + add.x, v[k * 2 + 1] + add.y, f);
-            }
-        }
+    for (int c = 0; c < 4; c++) {
+        const float2 add = bottleneck_floats(two[c]);
+        const float(&v)[4] = sum[half * 4 + c];
+        words[c] = strip_result_of<Results>(v[k * 2] + add.x, v[k * 2 + 1] + add.y, f);
+    }
 }
 
-/* Addend and activation of a part. All of it is done when this ends, so that the next
- * addend may be asked for ahead of the stores: loads of all parts count as one to who
- * waits for any, and behind stores they would wait for these, too. */
-template <class Job>
-static __device__ inline void strip_add(strip_words &words, const Job &job,
-                                        const float (&sum)[8][4],
-                                        const uint4 (&added)[2][STRIP_EACH])
-{
-    if (job.projected.kind != STAGE_BOUNDS)
-        strip_add_all<STRIP_CURVED>(words, sum, added, job.projected);
-    else if (job.projected.low == 0 && job.projected.high >= 65520) /* FP16: infinite */
-        strip_add_all<STRIP_POSITIVE>(words, sum, added, job.projected);
-    else
-        strip_add_all<STRIP_BOUNDED>(words, sum, added, job.projected);
-#pragma unroll
-    for (int half = 0; half < 2; half++)
-#pragma unroll
-        for (int k = 0; k < STRIP_EACH; k++) {
-            uint32_t(&v)[4] = words[half][k];
-            asm volatile("" : "+r"(v[0]), "+r"(v[1]), "+r"(v[2]), "+r"(v[3])::"memory");
-        }
-}
-
-template <class Job>
-static __device__ inline void strip_store(const Job &job, const strip_words &words,
-                                          const int32_t (&at)[STRIP_EACH], int32_t part,
-                                          const strip_cache &cache)
+template <int Results, class Job>
+static __device__ inline void strip_finish_all(const Job &job, const float (&sum)[8][4],
+                                               const uint4 (&added)[2][STRIP_EACH],
+                                               const int32_t (&at)[STRIP_EACH],
+                                               int32_t part, const strip_cache &cache)
 {
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         const bool has = strip_has(job, part * 64 + half * 32);
 #pragma unroll
-        for (int k = 0; k < STRIP_EACH; k++)
+        for (int k = 0; k < STRIP_EACH; k++) {
+            uint32_t words[4];
+            strip_eight<Results>(words, sum, added[half][k], half, k, job.projected);
             if (has && at[k] >= 0)
-                strip_write(job.y + at[k] + half * 32, words[half][k], cache.once);
+                strip_write(job.y + at[k] + half * 32, words, cache.once);
+        }
     }
+}
+
+/* Whether bounds are 0 and what FP16 takes for infinite. */
+static __device__ inline bool strip_is_positive(const stage_tail &f)
+{
+    return f.low == 0 && f.high >= 65520;
+}
+
+/* Addend and activation of a part, and the results to memory. */
+template <class Job>
+static __device__ inline void strip_finish(const Job &job, const float (&sum)[8][4],
+                                           const uint4 (&added)[2][STRIP_EACH],
+                                           const int32_t (&at)[STRIP_EACH], int32_t part,
+                                           const strip_cache &cache)
+{
+    if (job.projected.kind != STAGE_BOUNDS)
+        strip_finish_all<STRIP_CURVED>(job, sum, added, at, part, cache);
+    else if (strip_is_positive(job.projected))
+        strip_finish_all<STRIP_POSITIVE>(job, sum, added, at, part, cache);
+    else
+        strip_finish_all<STRIP_BOUNDED>(job, sum, added, at, part, cache);
 }
 #endif
 

@@ -128,6 +128,8 @@ static const struct layer_case large[] = {
      .in = {S4(4, 420, 26, 29), S4(4, 390, 26, 29)}, .n_in = 2},
     {"Bottleneck", WINDOW RELU BLOCK(128, 128, 512) "projected_activation = relu",
      .in = {S4(5, 512, 28, 28), S4(5, 512, 28, 28)}, .n_in = 2},
+    {"Bottleneck", WINDOW RELU BLOCK(66, 72, 72) "projected_activation = relu",
+     .in = {S4(36, 64, 28, 28), S4(36, 72, 28, 28)}, .n_in = 2},
     {"Bottleneck",
      WINDOW BLOCK(70, 100, 200) "reduced_activation = silu; projected_activation = relu6",
      .in = {S4(2, 130, 40, 61)}, .absent = NO_SHORTCUT},
