@@ -12,7 +12,7 @@
 #include "core/arguments.h"
 #include "core/team.h"
 #include "engine/file/stored.h"
-#include "planner/merge/merge.h"
+#include "planner/mixed/mixed.h"
 #include "planner/planner.h"
 
 /* Where an engine's plan is from; without plan and record a new one is made. */
@@ -49,13 +49,13 @@ static int plan_engine(strata_engine *e, const struct origin *from, strata_error
     } else {
         status = e->lender
                      ? planner_make(&e->planner, e->network, &device, &costs.source, err)
-                     : planner_make_merged(&e->planner, e->network, &device,
-                                           &costs.source, err);
+                     : planner_make_mixed(&e->planner, e->network, &device, &costs.source,
+                                          err);
     }
     if (status != STRATA_OK)
         return status;
     strata_network *given = e->network;
-    e->network = network_retain(e->planner->network); /* one with merged layers, may be */
+    e->network = network_retain(e->planner->network); /* merged or mixed, may be */
     strata_network_destroy(given);
     return execution_make(&e->execution, e->planner, e->planner->plan, err);
 }

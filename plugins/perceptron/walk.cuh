@@ -400,11 +400,13 @@ static __device__ inline void perceptron_prepare(const perceptron_job &j,
 {
     const int each = (int)sizeof(float);
     if (threadIdx.x == 0) {
-        perceptron_expect(barriers, (j.channels << j.parts) * each);
+        if (j.mean)
+            perceptron_expect(barriers, (j.channels << j.parts) * each);
         for (int i = 1; i < j.products; i++)
             perceptron_expect(barriers + i, j.product[i - 1].units * each);
-        perceptron_expect(barriers + PERCEPTRON_TALLIES, (int)sizeof(perceptron_tally)
-                                                             << j.blocks);
+        if (j.end == STRATA_PERCEPTRON_SOFTMAX)
+            perceptron_expect(barriers + PERCEPTRON_TALLIES, (int)sizeof(perceptron_tally)
+                                                                 << j.blocks);
         asm volatile("fence.mbarrier_init.release.cluster;\n" ::: "memory");
     }
     __syncwarp();
