@@ -114,6 +114,20 @@ struct product_producer {
         }
     }
 
+    /* What the ring has no room for of the first tile's B, to the second-level cache: a
+     * part by each of the blocks that will read the same. */
+    __device__ inline void ask_ahead(const product_place &p, product_share k,
+                                     int32_t n) const
+    {
+        const int32_t unit = C::Pair ? 2 : 1, most = PRODUCT_GROUP;
+        const int32_t units = (job.row_tiles + unit - 1) / unit;
+        const int32_t by = units < most ? units : most;
+        const int32_t batch = job.b_batches ? p.batch : 0;
+        const int32_t column = p.column + (C::Pair ? rank * (C::Columns / 2) : 0);
+        for (int32_t i = n + p.row / (unit * C::Rows) % by; i < k.end - k.begin; i += by)
+            ask_matrix(&job.b, (k.begin + i) * C::Depth, column, batch);
+    }
+
     /* The first tile: what nobody writes is asked for while the kernel before still runs.
      */
     __device__ inline void load_first(const product_place &p, product_share k)
@@ -124,6 +138,8 @@ struct product_producer {
             if (job.b_early)
                 load_b(p, k.begin + i, i);
         }
+        if (job.ahead)
+            ask_ahead(p, k, n);
         wait_for_previous();
         for (int32_t i = 0; i < n; i++) {
             load_a(p, k.begin + i, i);
@@ -280,8 +296,23 @@ struct product_consumer {
         }
     }
 
-    /* The block's rows of the cluster's sums. */
-    __device__ inline void join(const product_place &at) const
+    /* The i-th neighbours of the block's rows. */
+    struct neighbours {
+        int32_t row, column;
+        bool live;
+    };
+    __device__ inline neighbours neighbours_of(const product_place &at, int32_t i) const
+    {
+        enum { EACH = C::Store::Joined, PIECES = C::Columns / EACH };
+        const int32_t share = C::Rows / job.split;
+        const int32_t row = at.row + (int32_t)rank * share + i / PIECES;
+        const int32_t column = at.column + i % PIECES * EACH;
+        return {row, column, i < share * PIECES && row < job.m && column < job.n};
+    }
+
+    /* The block's rows of the cluster's sums. early: of the thread's first neighbours. */
+    __device__ inline void join(const product_place &at,
+                                typename C::Store::early &early) const
     {
         enum {
             EACH = C::Store::Joined,
@@ -291,14 +322,14 @@ struct product_consumer {
         const int32_t share = C::Rows / job.split, size = C::SumPitch;
         const typename C::Sum *from =
             (const typename C::Sum *)__cvta_shared_to_generic(memory.out);
-        typename C::Store::early early = {};
         bool waited = false;
         for (int32_t i = (int32_t)threadIdx.x; i < share * PIECES; i += THREADS) {
-            const int32_t row = at.row + (int32_t)rank * share + i / PIECES;
-            const int32_t column = at.column + i % PIECES * EACH;
-            if (row >= job.m || column >= job.n)
+            const neighbours to = neighbours_of(at, i);
+            const int32_t row = to.row, column = to.column;
+            if (!to.live)
                 continue;
-            early.load(job, at.batch, row, column);
+            if (i >= THREADS || !job.early)
+                early.load(job, at.batch, row, column);
             if (!waited)
                 barrier_wait(memory.joined(), 0);
             waited = true;
@@ -326,11 +357,17 @@ struct product_consumer {
             store.fetch(at.column);
             if (C::Turns)
                 named_sync(PRODUCT_TURN + group, 256);
+            typename C::Store::early early = {};
+            if (C::Splits && job.split > 1 && job.early) {
+                const neighbours to = neighbours_of(at, (int32_t)threadIdx.x);
+                if (to.live)
+                    early.load(job, at.batch, to.row, to.column);
+            }
             C::Kind::multiply(*this, sum, k.end - k.begin);
             if (C::Splits && job.split > 1) {
                 cluster_wait();
                 send(sum);
-                join(product_place_of<C>(job, unit, 0));
+                join(product_place_of<C>(job, unit, 0), early);
                 return;
             }
             if (C::Over)

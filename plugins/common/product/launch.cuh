@@ -6,6 +6,8 @@
 #ifndef PLUGINS_COMMON_PRODUCT_LAUNCH_CUH
 #define PLUGINS_COMMON_PRODUCT_LAUNCH_CUH
 
+#include <stdlib.h>
+
 #include "plugins/common/product/hopper.cuh"
 #include "plugins/common/product/tensor_map.cuh"
 
@@ -164,6 +166,12 @@ static inline cudaError_t launch_clusters(const product_job &job, const product_
 }
 
 /* Of a job but its tiles, for `batches` products. */
+static inline int product_try(void)
+{
+    const char *e = getenv("STRATA_TRY");
+    return e ? atoi(e) : 0;
+}
+
 static inline cudaError_t product_run(product_job *job, const product_launch &l,
                                       int64_t batches, int32_t multiprocessors,
                                       cudaStream_t stream)
@@ -177,6 +185,11 @@ static inline cudaError_t product_run(product_job *job, const product_launch &l,
     job->each = divisor_of(each);
     job->across = divisor_of(PRODUCT_GROUP * (int64_t)job->column_tiles);
     job->split = product_split_of(l, multiprocessors, units, job->steps);
+    const int t = product_try();
+    job->ahead = (t & 1) && job->m >= 512 && job->b_early && job->steps <= 64;
+    job->early = (t & 2) != 0;
+    job->plain = (t & 4) && job->addend && !job->scale && job->real >= job->n &&
+                 job->activation.kind < 0;
     const int32_t cluster = l.pair ? 2 : job->split;
     const int64_t room = (int64_t)multiprocessors * l.blocks / cluster;
     const int64_t most = job->split > 1 || l.over ? units : room;
