@@ -75,6 +75,7 @@ struct hopper_job {
     uint32_t *counters;    /* parts taken beyond the first ones, blocks that ended */
     int32_t left, right;   /* keys a query sees beside its place */
     float scale;           /* times log2(e); of odd scores without */
+    int32_t let;
 };
 
 #define HOPPER_FAR (1 << 29) /* no place is that far from the others' */
@@ -228,7 +229,8 @@ struct hopper_producer {
         const uint32_t barrier = memory.q_full(q.at);
         if (C::Ring)
             barrier_wait(memory.q_empty(q.at), q.parity ^ 1);
-        memory.parts[q.at] = part;
+        if (C::Ring)
+            memory.parts[q.at] = part;
         barrier_expect(barrier, C::QBytes);
         for (int p = 0; p < C::Panels; p++)
             copy_box(memory.q + q.at * C::QBytes + p * C::Rows * PANEL_ROW, &job.q,

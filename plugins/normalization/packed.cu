@@ -10,20 +10,17 @@
  * whichever multiprocessor is free: no one ends late, and what is under way is one
  * stretch of the tensor.
  */
-#include <stdlib.h>
-
 #include "kernels/overlap.cuh"
 #include "plugins/normalization/packed.cuh"
 
 #define PACKED_ROWS 4 /* of a block, of a warp each */
 
 /* A row is a team's of some warps, and P packs of it a thread's, which has R rows. */
-template <int P, int Warps, int R, bool Centred, bool Residual, bool Early>
+template <int P, int Warps, int R, bool Centred, bool Residual>
 struct packed_shape {
     static const int Team = Warps * 32, Teams = Warps == 1 ? PACKED_ROWS : 1;
     static const int Threads = Team * Teams;
-    static const int Resident = Early                  ? 384
-                                : Residual             ? 640 /* of a multiprocessor */
+    static const int Resident = Residual               ? 640 /* of a multiprocessor */
                                 : R > 1                ? 512
                                 : Centred || Warps > 8 ? 1024
                                                        : 1152;
@@ -46,49 +43,15 @@ static __device__ inline void packed_sum(const packed_part<T, P, true> &part,
     }
 }
 
-/* Stays where it is: no compiler moves it behind a wait. */
-static __device__ inline float4 packed_ask(const float *from)
-{
-    float4 w;
-    asm volatile("ld.global.v4.f32 {%0, %1, %2, %3}, [%4];\n"
-                 : "=f"(w.x), "=f"(w.y), "=f"(w.z), "=f"(w.w)
-                 : "l"(from)
-                 : "memory");
-    return w;
-}
-
-/* Weights of a thread's columns. */
-template <typename T, int P, bool Early>
-struct packed_early {
-    enum { FOURS = Early ? P * 16 / (int)sizeof(T) / 4 : 1, EACH = 16 / (int)sizeof(T) / 4 };
-    float4 scale[FOURS], bias[FOURS];
-
-    __device__ inline void load(const norm_job &job, int lane, int count)
-    {
-#pragma unroll
-        for (int i = 0; i < FOURS; i++) {
-            const int pack = i / EACH < count ? lane + i / EACH * 32 : 0;
-            const int column = pack * EACH * 4 + i % EACH * 4;
-            scale[i] = packed_ask(job.scale + column);
-            bias[i] = packed_ask(job.bias + column);
-        }
-    }
-};
-
-template <typename T, int P, int Warps, int R, bool Centred, bool Residual, bool Early>
+template <typename T, int P, int Warps, int R, bool Centred, bool Residual>
 static __global__ void
-    __launch_bounds__((packed_shape<P, Warps, R, Centred, Residual, Early>::Threads),
-                      (packed_shape<P, Warps, R, Centred, Residual, Early>::Blocks))
+    __launch_bounds__((packed_shape<P, Warps, R, Centred, Residual>::Threads),
+                      (packed_shape<P, Warps, R, Centred, Residual>::Blocks))
         packed_kernel(const __grid_constant__ norm_job job)
 {
-    packed_early<T, P, Early> early;
-    if constexpr (Early) {
-        const int packs = (int)job.cols * (int)sizeof(T) / 16, lane = (int)threadIdx.x % 32;
-        early.load(job, lane, packs > lane ? (packs - lane + 31) / 32 : 0);
-    }
     wait_for_previous();
     launch_next();
-    typedef packed_shape<P, Warps, R, Centred, Residual, Early> shape;
+    typedef packed_shape<P, Warps, R, Centred, Residual> shape;
     const int N = 16 / (int)sizeof(T), Team = shape::Team;
     const int packs = (int)job.cols / N, lane = (int)threadIdx.x % Team;
     const int count = packs > lane ? (packs - lane + Team - 1) / Team : 0;
@@ -140,10 +103,8 @@ static __global__ void
 #pragma unroll
         for (int k = 0; k < N; k += 4) {
             const int column = i * Team * N + k;
-            const int of = Early ? (i * N + k) / 4 : 0;
-            const float4 scale =
-                Early ? early.scale[of] : packed_weights(scales, column, 1);
-            const float4 bias = Early ? early.bias[of] : packed_weights(biases, column, 0);
+            const float4 scale = packed_weights(scales, column, 1);
+            const float4 bias = packed_weights(biases, column, 0);
 #pragma unroll
             for (int r = 0; r < R; r++) {
                 float v[N];
@@ -160,12 +121,11 @@ static __global__ void
 
 /* ---- launches ---------------------------------------------------------------------- */
 
-template <typename T, int P, int Warps, int R, bool Centred, bool Residual,
-          bool Early = false>
+template <typename T, int P, int Warps, int R, bool Centred, bool Residual>
 static bool packed_launch(const norm_job &job, cudaStream_t stream)
 {
-    typedef packed_shape<P, Warps, R, Centred, Residual, Early> shape;
-    launch_overlapped(packed_kernel<T, P, Warps, R, Centred, Residual, Early>,
+    typedef packed_shape<P, Warps, R, Centred, Residual> shape;
+    launch_overlapped(packed_kernel<T, P, Warps, R, Centred, Residual>,
                       layer_blocks(job.rows, shape::Teams * R), shape::Threads, 0, stream,
                       job);
     return true;
@@ -177,14 +137,6 @@ static bool packed_choose(const norm_job &job, cudaStream_t stream)
 {
     const int Two = Centred && !Residual ? 2 : 1;
     const int64_t packs = job.cols / (16 / (int64_t)sizeof(T));
-    if constexpr (Centred && !Residual) {
-        const char *e = getenv("STRATA_TRY");
-        if (e && (atoi(e) & 8) && packs > 64 && packs <= 128 && job.scale &&
-            job.bias && job.rows <= 12 * 132)
-            return packs <= 96
-                       ? packed_launch<T, 3, 1, 1, Centred, Residual, true>(job, stream)
-                       : packed_launch<T, 4, 1, 1, Centred, Residual, true>(job, stream);
-    }
     return packs <= 64     ? packed_launch<T, 2, 1, 1, Centred, Residual>(job, stream)
            : packs <= 96   ? packed_launch<T, 3, 1, 1, Centred, Residual>(job, stream)
            : packs <= 128  ? packed_launch<T, 4, 1, 1, Centred, Residual>(job, stream)

@@ -245,6 +245,29 @@ struct product_consumer {
                              at.column + p * C::Panel, row, at.batch);
     }
 
+    /* What stores a tile's panels: all of a part, or one. */
+    struct sender {
+        const product_consumer &consumer;
+        const product_place &at;
+        int buffer;
+        __device__ inline void operator()(int part) const
+        {
+            consumer.send_part(at, part, buffer);
+        }
+        __device__ inline void panel(int part, int p) const
+        {
+            enum { PANELS = C::Columns / C::Panel };
+            const typename C::Job &job = consumer.job;
+            const int group = consumer.group;
+            const int32_t row =
+                at.row + ((C::Turns ? 0 : group * C::Parts) + part) * 64;
+            if (row < job.m && at.column + p * C::Panel < job.n)
+                store_matrix(&job.d,
+                             consumer.memory.panel(group, part * PANELS + p, buffer),
+                             at.column + p * C::Panel, row, at.batch);
+        }
+    };
+
     /* Until all warpgroups have read the ring, where results are to lie now. */
     __device__ inline void leave_ring(const product_place &at) const
     {
@@ -277,7 +300,7 @@ struct product_consumer {
     __device__ inline void send(const sums &sum) const
     {
         enum { PIECES = C::Columns / 4, THREADS = C::Groups * 128 };
-        const int32_t share = C::Rows / job.split;
+        const int32_t share = C::Rows >> product_shift(job.split);
         named_sync(PRODUCT_TURN, THREADS); /* all have read the ring */
         keep(sum, share);
         named_sync(PRODUCT_TURN, THREADS);
@@ -304,7 +327,7 @@ struct product_consumer {
     __device__ inline neighbours neighbours_of(const product_place &at, int32_t i) const
     {
         enum { EACH = C::Store::Joined, PIECES = C::Columns / EACH };
-        const int32_t share = C::Rows / job.split;
+        const int32_t share = C::Rows >> product_shift(job.split);
         const int32_t row = at.row + (int32_t)rank * share + i / PIECES;
         const int32_t column = at.column + i % PIECES * EACH;
         return {row, column, i < share * PIECES && row < job.m && column < job.n};
@@ -319,7 +342,7 @@ struct product_consumer {
             PIECES = C::Columns / EACH,
             THREADS = C::Groups * 128
         };
-        const int32_t share = C::Rows / job.split, size = C::SumPitch;
+        const int32_t share = C::Rows >> product_shift(job.split), size = C::SumPitch;
         const typename C::Sum *from =
             (const typename C::Sum *)__cvta_shared_to_generic(memory.out);
         bool waited = false;
@@ -372,8 +395,7 @@ struct product_consumer {
             }
             if (C::Over)
                 leave_ring(at);
-            store.run(sum, at.column, n,
-                      [&](int part) { send_part(at, part, n % C::Buffers); });
+            store.run(sum, at.column, n, sender{*this, at, (int)(n % C::Buffers)});
         }
         if (C::Buffers > 1 && threadIdx.x % 128 == 0)
             copy_group_wait_read(); /* shared memory ends with the block */
@@ -389,8 +411,10 @@ static __global__ void __launch_bounds__(C::Threads, C::Blocks)
     extern __shared__ uint8_t shared[];
     const product_memory<C> memory(shared);
     const uint32_t size = C::Pair ? 2 : (uint32_t)job.split;
-    const uint32_t rank = blockIdx.x % size;
-    const int32_t first = (int32_t)(blockIdx.x / size), by = (int32_t)(gridDim.x / size);
+    const uint32_t rank = blockIdx.x & size - 1;
+    const int32_t shift = product_shift((int32_t)size);
+    const int32_t first = (int32_t)(blockIdx.x >> shift);
+    const int32_t by = (int32_t)(gridDim.x >> shift);
     const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0), group = warp / 4;
     const product_share k = product_share_of(job, C::Pair ? 0 : rank);
     if (threadIdx.x == 0) {

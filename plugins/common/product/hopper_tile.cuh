@@ -103,7 +103,7 @@ struct product_job {
     int32_t split;
     int32_t b_batches;         /* B has as many matrices as A: or 0, one for all */
     int32_t b_early;           /* nobody before this kernel writes B */
-    int32_t ahead, early, plain;
+    int32_t ahead, early, plain, panels;
     const float *scale, *bias; /* of columns, or NULL; scale: in place of alpha */
     const void *addend;
     void *to;
@@ -146,6 +146,12 @@ struct product_nothing {
     }
 };
 
+/* Of a power of two, as the blocks of a cluster are: divisions take hundreds of clocks. */
+static __device__ inline int32_t product_shift(int32_t of)
+{
+    return 31 - __clz(of);
+}
+
 /* The pieces of K that a block of a cluster has. */
 struct product_share {
     int32_t begin, end;
@@ -155,8 +161,8 @@ static __device__ inline product_share product_share_of(const product_job &job,
                                                         uint32_t rank)
 {
     product_share s;
-    s.begin = (int32_t)((int64_t)job.steps * rank / job.split);
-    s.end = (int32_t)((int64_t)job.steps * (rank + 1) / job.split);
+    s.begin = (int32_t)((int64_t)job.steps * rank >> product_shift(job.split));
+    s.end = (int32_t)((int64_t)job.steps * (rank + 1) >> product_shift(job.split));
     return s;
 }
 
@@ -227,7 +233,8 @@ struct product_memory {
         barrier_init(joined(), 1);
         barrier_publish();
         if (C::Splits && split > 1)
-            barrier_expect(joined(), (C::Rows - C::Rows / split) * C::Columns * 4);
+            barrier_expect(joined(), (C::Rows - (C::Rows >> product_shift(split))) * C::Columns *
+                                         4);
     }
 };
 

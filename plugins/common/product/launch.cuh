@@ -188,6 +188,7 @@ static inline cudaError_t product_run(product_job *job, const product_launch &l,
     const int t = product_try();
     job->ahead = (t & 1) && job->m >= 512 && job->b_early && job->steps <= 64;
     job->early = (t & 2) != 0;
+    job->panels = (t & 1024) != 0;
     job->plain = (t & 4) && job->addend && !job->scale && job->real >= job->n &&
                  job->activation.kind < 0;
     const int32_t cluster = l.pair ? 2 : job->split;
