@@ -167,6 +167,14 @@ struct product_producer {
     }
 };
 
+/* Rows that a block of a cluster stores of a tile. */
+template <class C>
+static __device__ inline int32_t product_rows_of(const product_job &job, uint32_t rank)
+{
+    const int32_t share = (int32_t)job.share.d;
+    return min(share, C::Rows - (int32_t)rank * share);
+}
+
 /* ---- consumers ---------------------------------------------------------------- */
 
 /* A warpgroup. */
@@ -278,7 +286,7 @@ struct product_consumer {
 
     /* The block's sums: of rows that it stores to where it joins them, the others to
      * where the ring was. */
-    __device__ inline void keep(const sums &sum, int32_t share) const
+    __device__ inline void keep(const sums &sum) const
     {
         const int32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
@@ -287,9 +295,13 @@ struct product_consumer {
             for (int r = 0; r < 2; r++) {
                 const int32_t row =
                     (group * C::Parts + p) * 64 + warp % 4 * 16 + lane / 4 + r * 8;
-                const uint32_t to =
-                    (row / share == (int32_t)rank ? memory.out : memory.ring) +
-                    (row * C::SumPitch + lane % 4 * 2) * 4;
+                const bool own = divide_by((uint32_t)row, job.share) == rank;
+                const int32_t place =
+                    own ? row - (int32_t)(rank * job.share.d) +
+                              (int32_t)rank * product_rows_of<C>(job, rank)
+                        : row;
+                const uint32_t to = (own ? memory.out : memory.ring) +
+                                    (place * C::SumPitch + lane % 4 * 2) * 4;
 #pragma unroll
                 for (int j = 0; j < C::Columns / 8; j++)
                     store_two(to + j * 32, sum[p][j][r * 2], sum[p][j][r * 2 + 1]);
@@ -300,12 +312,12 @@ struct product_consumer {
     __device__ inline void send(const sums &sum) const
     {
         enum { PIECES = C::Columns / 4, THREADS = C::Groups * 128 };
-        const int32_t share = C::Rows >> product_shift(job.split);
         named_sync(PRODUCT_TURN, THREADS); /* all have read the ring */
-        keep(sum, share);
+        keep(sum);
         named_sync(PRODUCT_TURN, THREADS);
         for (int32_t i = (int32_t)threadIdx.x; i < C::Rows * PIECES; i += THREADS) {
-            const int32_t row = i / PIECES, of = row * job.split / C::Rows;
+            const int32_t row = i / PIECES;
+            const int32_t of = (int32_t)divide_by((uint32_t)row, job.share);
             const uint32_t piece = i % PIECES * 16;
             if (of == (int32_t)rank)
                 continue;
@@ -313,7 +325,10 @@ struct product_consumer {
             load_four(v, memory.ring + row * C::SumPitch * 4 + piece);
             send_four(address_of_rank(
                           memory.out +
-                              (rank * share + row - of * share) * C::SumPitch * 4 + piece,
+                              (rank * product_rows_of<C>(job, (uint32_t)of) + row -
+                               of * job.share.d) *
+                                  C::SumPitch * 4 +
+                              piece,
                           (uint32_t)of),
                       address_of_rank(memory.joined(), (uint32_t)of), v);
         }
@@ -327,10 +342,10 @@ struct product_consumer {
     __device__ inline neighbours neighbours_of(const product_place &at, int32_t i) const
     {
         enum { EACH = C::Store::Joined, PIECES = C::Columns / EACH };
-        const int32_t share = C::Rows >> product_shift(job.split);
-        const int32_t row = at.row + (int32_t)rank * share + i / PIECES;
+        const int32_t row = at.row + (int32_t)(rank * job.share.d) + i / PIECES;
         const int32_t column = at.column + i % PIECES * EACH;
-        return {row, column, i < share * PIECES && row < job.m && column < job.n};
+        const int32_t count = product_rows_of<C>(job, rank) * PIECES;
+        return {row, column, i < count && row < job.m && column < job.n};
     }
 
     /* The block's rows of the cluster's sums. early: of the thread's first neighbours. */
@@ -342,7 +357,7 @@ struct product_consumer {
             PIECES = C::Columns / EACH,
             THREADS = C::Groups * 128
         };
-        const int32_t share = C::Rows >> product_shift(job.split), size = C::SumPitch;
+        const int32_t share = product_rows_of<C>(job, rank), size = C::SumPitch;
         const typename C::Sum *from =
             (const typename C::Sum *)__cvta_shared_to_generic(memory.out);
         bool waited = false;
@@ -411,17 +426,18 @@ static __global__ void __launch_bounds__(C::Threads, C::Blocks)
     extern __shared__ uint8_t shared[];
     const product_memory<C> memory(shared);
     const uint32_t size = C::Pair ? 2 : (uint32_t)job.split;
-    const uint32_t rank = blockIdx.x & size - 1;
-    const int32_t shift = product_shift((int32_t)size);
-    const int32_t first = (int32_t)(blockIdx.x >> shift);
-    const int32_t by = (int32_t)(gridDim.x >> shift);
+    const uint32_t rank = blockIdx.x % size;
+    const int32_t first = (int32_t)(blockIdx.x / size), by = (int32_t)(gridDim.x / size);
     const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0), group = warp / 4;
     const product_share k = product_share_of(job, C::Pair ? 0 : rank);
     if (threadIdx.x == 0) {
         prefetch_map(&job.a);
         prefetch_map(&job.b);
         prefetch_map(&job.d);
-        memory.init(job.split);
+        memory.init();
+        if (C::Splits && job.split > 1)
+            barrier_expect(memory.joined(), product_rows_of<C>(job, rank) * C::Columns *
+                                                (job.split - 1) * 4);
     }
     __syncthreads();
     if (size > 1) /* others' barriers are there once all have arrived */

@@ -53,7 +53,7 @@ struct product_tile {
     static const int BiasBytes =
         Kind::Bias ? (Groups * Columns * 4 + 1023) / 1024 * 1024 : 0;
     static const int SumPitch = Columns + 8; /* floats */
-    static const int SumBytes = Splits ? Rows * SumPitch * 4 : 0;
+    static const int SumBytes = Splits ? (Rows + PRODUCT_SPLIT) * SumPitch * 4 : 0;
     static const int Most = 232448; /* a block's shared memory */
     /* A warpgroup's, as far as there is room: the addend of its next tile comes while it
      * stores the last. */
@@ -101,6 +101,7 @@ struct product_job {
     int32_t units;        /* tiles, or pairs of them, of all products of the batch */
     divisor each, across; /* units of one product; of PRODUCT_GROUP rows of them */
     int32_t split;
+    divisor share;             /* rows of a tile that each of `split` blocks stores */
     int32_t b_batches;         /* B has as many matrices as A: or 0, one for all */
     int32_t b_early;           /* nobody before this kernel writes B */
     int32_t ahead, early, plain, panels;
@@ -146,12 +147,6 @@ struct product_nothing {
     }
 };
 
-/* Of a power of two, as the blocks of a cluster are: divisions take hundreds of clocks. */
-static __device__ inline int32_t product_shift(int32_t of)
-{
-    return 31 - __clz(of);
-}
-
 /* The pieces of K that a block of a cluster has. */
 struct product_share {
     int32_t begin, end;
@@ -161,8 +156,9 @@ static __device__ inline product_share product_share_of(const product_job &job,
                                                         uint32_t rank)
 {
     product_share s;
-    s.begin = (int32_t)((int64_t)job.steps * rank >> product_shift(job.split));
-    s.end = (int32_t)((int64_t)job.steps * (rank + 1) >> product_shift(job.split));
+    const uint32_t steps = (uint32_t)job.steps, split = (uint32_t)job.split;
+    s.begin = (int32_t)(steps * rank / split); /* under 2^25 steps */
+    s.end = (int32_t)(steps * (rank + 1) / split);
     return s;
 }
 
@@ -222,7 +218,7 @@ struct product_memory {
     {
         return biases + group * C::Columns;
     }
-    __device__ inline void init(int32_t split) const
+    __device__ inline void init(void) const
     {
         for (int s = 0; s < C::Stages; s++) {
             barrier_init(full(s), 1);
@@ -232,9 +228,6 @@ struct product_memory {
             barrier_init(addend(0, g), 1);
         barrier_init(joined(), 1);
         barrier_publish();
-        if (C::Splits && split > 1)
-            barrier_expect(joined(), (C::Rows - (C::Rows >> product_shift(split))) * C::Columns *
-                                         4);
     }
 };
 

@@ -132,15 +132,27 @@ static inline bool map_results(product_job *job, const product_launch &l, int32_
            (!job->addend || map_matrix(&job->c, c, dtype, 64, l.panel));
 }
 
-/* Blocks that share the depth of a tile: as many as there are multiprocessors for. */
+static inline int product_try(void)
+{
+    const char *e = getenv("STRATA_TRY");
+    return e ? atoi(e) : 0;
+}
+
+/* Blocks that share the depth of a tile: no more than there are multiprocessors for, and
+ * than make the longest of their parts shorter. Each stores some rows. */
 static inline int32_t product_split_of(const product_launch &l, int32_t multiprocessors,
                                        int64_t tiles, int32_t steps)
 {
+    const int64_t room = (int64_t)multiprocessors * l.blocks;
     int32_t split = 1;
-    while (l.splits && 2 * split <= PRODUCT_SPLIT &&
-           2 * split * PRODUCT_LEAST_STEPS <= steps &&
-           2 * split * tiles <= (int64_t)multiprocessors * l.blocks)
-        split *= 2;
+    const int t = product_try();
+    for (int32_t s = 2; l.splits && s <= PRODUCT_SPLIT; s++) {
+        if ((s & (s - 1)) && !(t & 8192) && !((t & 4096) && (s == 3 || s == 6)))
+            continue;
+        if (s * PRODUCT_LEAST_STEPS <= steps && s * tiles <= room &&
+            (steps + s - 1) / s < (steps + split - 1) / split)
+            split = s;
+    }
     return split;
 }
 
@@ -166,12 +178,6 @@ static inline cudaError_t launch_clusters(const product_job &job, const product_
 }
 
 /* Of a job but its tiles, for `batches` products. */
-static inline int product_try(void)
-{
-    const char *e = getenv("STRATA_TRY");
-    return e ? atoi(e) : 0;
-}
-
 static inline cudaError_t product_run(product_job *job, const product_launch &l,
                                       int64_t batches, int32_t multiprocessors,
                                       cudaStream_t stream)
@@ -185,6 +191,7 @@ static inline cudaError_t product_run(product_job *job, const product_launch &l,
     job->each = divisor_of(each);
     job->across = divisor_of(PRODUCT_GROUP * (int64_t)job->column_tiles);
     job->split = product_split_of(l, multiprocessors, units, job->steps);
+    job->share = divisor_of((l.rows + job->split - 1) / job->split);
     const int t = product_try();
     job->ahead = (t & 1) && job->m >= 512 && job->b_early && job->steps <= 64;
     job->early = (t & 2) != 0;
