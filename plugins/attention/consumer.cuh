@@ -53,6 +53,7 @@ struct hopper_consumer {
         }
     }
 
+    /* Of a block without a ring, before its tensors are there. */
     __device__ inline void start(const hopper_part &of)
     {
         part = of;
@@ -240,7 +241,7 @@ struct hopper_consumer {
         hold(s);
         release(0, k);
         clear_unused(tile);
-        if (C::One && !C::Odd && job.let & 2 && tile >= part.whole && tile < part.whole_end)
+        if (C::One && !C::Odd && tile >= part.whole && tile < part.whole_end)
             softmax<false>(s, shrink, tile, mask);
         else
             softmax<true>(s, shrink, tile, mask);
@@ -371,9 +372,10 @@ struct hopper_consumer {
         barrier_wait(memory.q_full(queries.at), queries.parity);
         q = memory.q + queries.at * C::QBytes + rows_before() * PANEL_ROW;
         if constexpr (C::Ring) {
-            start(memory.parts[queries.at]);
+            part = memory.parts[queries.at];
             if (part.batch < 0)
                 return false;
+            start_rows();
         }
         if constexpr (C::Shared)
             take_share();

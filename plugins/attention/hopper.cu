@@ -22,15 +22,12 @@ static __global__ void __launch_bounds__(C::Threads, C::Blocks)
     }
     __syncthreads();
     hopper_consumer<C> one(job, memory, group);
-    if (!C::Ring && !job.lengths && job.let & 2) /* lengths may be what the kernel before writes */
+    if (!C::Ring && !job.lengths) /* lengths may be what the kernel before writes */
         one.start(hopper_part_of<C>(job, blockIdx.x));
-    if (job.let & 1)
-        launch_next();
     wait_for_previous();
-    if (!(job.let & 1))
-        launch_next();
+    launch_next();
     if constexpr (!C::Ring) {
-        if (job.lengths || !(job.let & 2))
+        if (job.lengths)
             one.start(hopper_part_of<C>(job, blockIdx.x));
         if (threadIdx.x == 0)
             hopper_producer<C>(job, memory).load(one.part);

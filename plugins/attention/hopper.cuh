@@ -75,7 +75,6 @@ struct hopper_job {
     uint32_t *counters;    /* parts taken beyond the first ones, blocks that ended */
     int32_t left, right;   /* keys a query sees beside its place */
     float scale;           /* times log2(e); of odd scores without */
-    int32_t let;
 };
 
 #define HOPPER_FAR (1 << 29) /* no place is that far from the others' */

@@ -5,8 +5,6 @@
 #ifndef PLUGINS_ATTENTION_LAUNCH_CUH
 #define PLUGINS_ATTENTION_LAUNCH_CUH
 
-#include <stdlib.h>
-
 #include "plugins/attention/hopper.cuh"
 
 #include "plugins/common/product/tensor_map.cuh"
@@ -53,9 +51,6 @@ static void fill_job(hopper_job *job, const attention_job *a, const hopper_launc
                      uint32_t *counters)
 {
     const struct attention_plan &p = a->plan;
-    const char *e = getenv("STRATA_TRY");
-    const int t = e ? atoi(e) : 0;
-    job->let = (t & 128 ? 1 : 0) | (t & 512 ? 2 : 0);
     job->plan = p;
     job->counters = counters;
     job->lengths = a->lengths;

@@ -24,7 +24,7 @@ struct norm_job {
     float elements;                 /* cols */
     int32_t measure, power;
     float epsilon;
-    bool by_channel, batch, touch;
+    bool by_channel, batch;
     /* by_channel: row r begins at channel r % groups * each, with `plane` elements each.
      */
     int64_t groups, each, plane;

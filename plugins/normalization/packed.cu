@@ -10,13 +10,10 @@
  * whichever multiprocessor is free: no one ends late, and what is under way is one
  * stretch of the tensor.
  */
-#include <stdlib.h>
-
 #include "kernels/overlap.cuh"
 #include "plugins/normalization/packed.cuh"
 
-#define PACKED_ROWS 4     /* of a block, of a warp each */
-#define PACKED_FIRST 1056 /* blocks that may begin before the kernel before has ended */
+#define PACKED_ROWS 4 /* of a block, of a warp each */
 
 /* A row is a team's of some warps, and P packs of it a thread's, which has R rows. */
 template <int P, int Warps, int R, bool Centred, bool Residual>
@@ -46,29 +43,12 @@ static __device__ inline void packed_sum(const packed_part<T, P, true> &part,
     }
 }
 
-/* Scale and bias into the first-level cache, by plain loads: those of constants are moved
- * behind the wait for the kernel before. */
-template <int Threads>
-static __device__ inline void packed_ask(const norm_job &job)
-{
-    const int lines = ((int)job.cols + 31) / 32;
-    for (int i = (int)threadIdx.x; i < 2 * lines; i += Threads) {
-        const float *from = i < lines ? job.scale : job.bias;
-        if (from)
-            asm volatile("prefetch.global.L1 [%0];\n" ::"l"(
-                             from + (i < lines ? i : i - lines) * 32)
-                         : "memory");
-    }
-}
-
 template <typename T, int P, int Warps, int R, bool Centred, bool Residual>
 static __global__ void
     __launch_bounds__((packed_shape<P, Warps, R, Centred, Residual>::Threads),
                       (packed_shape<P, Warps, R, Centred, Residual>::Blocks))
         packed_kernel(const __grid_constant__ norm_job job)
 {
-    if (job.touch && blockIdx.x < PACKED_FIRST)
-        packed_ask<packed_shape<P, Warps, R, Centred, Residual>::Threads>(job);
     wait_for_previous();
     launch_next();
     typedef packed_shape<P, Warps, R, Centred, Residual> shape;
@@ -145,12 +125,9 @@ template <typename T, int P, int Warps, int R, bool Centred, bool Residual>
 static bool packed_launch(const norm_job &job, cudaStream_t stream)
 {
     typedef packed_shape<P, Warps, R, Centred, Residual> shape;
-    norm_job asks = job;
-    const char *e = getenv("STRATA_TRY");
-    asks.touch = e && atoi(e) & 16384;
     launch_overlapped(packed_kernel<T, P, Warps, R, Centred, Residual>,
                       layer_blocks(job.rows, shape::Teams * R), shape::Threads, 0, stream,
-                      asks);
+                      job);
     return true;
 }
 

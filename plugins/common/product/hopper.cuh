@@ -114,20 +114,6 @@ struct product_producer {
         }
     }
 
-    /* What the ring has no room for of the first tile's B, to the second-level cache: a
-     * part by each of the blocks that will read the same. */
-    __device__ inline void ask_ahead(const product_place &p, product_share k,
-                                     int32_t n) const
-    {
-        const int32_t unit = C::Pair ? 2 : 1, most = PRODUCT_GROUP;
-        const int32_t units = (job.row_tiles + unit - 1) / unit;
-        const int32_t by = units < most ? units : most;
-        const int32_t batch = job.b_batches ? p.batch : 0;
-        const int32_t column = p.column + (C::Pair ? rank * (C::Columns / 2) : 0);
-        for (int32_t i = n + p.row / (unit * C::Rows) % by; i < k.end - k.begin; i += by)
-            ask_matrix(&job.b, (k.begin + i) * C::Depth, column, batch);
-    }
-
     /* The first tile: what nobody writes is asked for while the kernel before still runs.
      */
     __device__ inline void load_first(const product_place &p, product_share k)
@@ -138,8 +124,6 @@ struct product_producer {
             if (job.b_early)
                 load_b(p, k.begin + i, i);
         }
-        if (job.ahead)
-            ask_ahead(p, k, n);
         wait_for_previous();
         for (int32_t i = 0; i < n; i++) {
             load_a(p, k.begin + i, i);
@@ -166,14 +150,6 @@ struct product_producer {
             product_drain(memory, stage);
     }
 };
-
-/* Rows that a block of a cluster stores of a tile. */
-template <class C>
-static __device__ inline int32_t product_rows_of(const product_job &job, uint32_t rank)
-{
-    const int32_t share = (int32_t)job.share.d;
-    return min(share, C::Rows - (int32_t)rank * share);
-}
 
 /* ---- consumers ---------------------------------------------------------------- */
 
@@ -253,29 +229,6 @@ struct product_consumer {
                              at.column + p * C::Panel, row, at.batch);
     }
 
-    /* What stores a tile's panels: all of a part, or one. */
-    struct sender {
-        const product_consumer &consumer;
-        const product_place &at;
-        int buffer;
-        __device__ inline void operator()(int part) const
-        {
-            consumer.send_part(at, part, buffer);
-        }
-        __device__ inline void panel(int part, int p) const
-        {
-            enum { PANELS = C::Columns / C::Panel };
-            const typename C::Job &job = consumer.job;
-            const int group = consumer.group;
-            const int32_t row =
-                at.row + ((C::Turns ? 0 : group * C::Parts) + part) * 64;
-            if (row < job.m && at.column + p * C::Panel < job.n)
-                store_matrix(&job.d,
-                             consumer.memory.panel(group, part * PANELS + p, buffer),
-                             at.column + p * C::Panel, row, at.batch);
-        }
-    };
-
     /* Until all warpgroups have read the ring, where results are to lie now. */
     __device__ inline void leave_ring(const product_place &at) const
     {
@@ -286,7 +239,7 @@ struct product_consumer {
 
     /* The block's sums: of rows that it stores to where it joins them, the others to
      * where the ring was. */
-    __device__ inline void keep(const sums &sum) const
+    __device__ inline void keep(const sums &sum, int32_t share) const
     {
         const int32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
@@ -295,13 +248,9 @@ struct product_consumer {
             for (int r = 0; r < 2; r++) {
                 const int32_t row =
                     (group * C::Parts + p) * 64 + warp % 4 * 16 + lane / 4 + r * 8;
-                const bool own = divide_by((uint32_t)row, job.share) == rank;
-                const int32_t place =
-                    own ? row - (int32_t)(rank * job.share.d) +
-                              (int32_t)rank * product_rows_of<C>(job, rank)
-                        : row;
-                const uint32_t to = (own ? memory.out : memory.ring) +
-                                    (place * C::SumPitch + lane % 4 * 2) * 4;
+                const uint32_t to =
+                    (row / share == (int32_t)rank ? memory.out : memory.ring) +
+                    (row * C::SumPitch + lane % 4 * 2) * 4;
 #pragma unroll
                 for (int j = 0; j < C::Columns / 8; j++)
                     store_two(to + j * 32, sum[p][j][r * 2], sum[p][j][r * 2 + 1]);
@@ -312,12 +261,12 @@ struct product_consumer {
     __device__ inline void send(const sums &sum) const
     {
         enum { PIECES = C::Columns / 4, THREADS = C::Groups * 128 };
+        const int32_t share = C::Rows / job.split;
         named_sync(PRODUCT_TURN, THREADS); /* all have read the ring */
-        keep(sum);
+        keep(sum, share);
         named_sync(PRODUCT_TURN, THREADS);
         for (int32_t i = (int32_t)threadIdx.x; i < C::Rows * PIECES; i += THREADS) {
-            const int32_t row = i / PIECES;
-            const int32_t of = (int32_t)divide_by((uint32_t)row, job.share);
+            const int32_t row = i / PIECES, of = row * job.split / C::Rows;
             const uint32_t piece = i % PIECES * 16;
             if (of == (int32_t)rank)
                 continue;
@@ -325,10 +274,7 @@ struct product_consumer {
             load_four(v, memory.ring + row * C::SumPitch * 4 + piece);
             send_four(address_of_rank(
                           memory.out +
-                              (rank * product_rows_of<C>(job, (uint32_t)of) + row -
-                               of * job.share.d) *
-                                  C::SumPitch * 4 +
-                              piece,
+                              (rank * share + row - of * share) * C::SumPitch * 4 + piece,
                           (uint32_t)of),
                       address_of_rank(memory.joined(), (uint32_t)of), v);
         }
@@ -342,10 +288,10 @@ struct product_consumer {
     __device__ inline neighbours neighbours_of(const product_place &at, int32_t i) const
     {
         enum { EACH = C::Store::Joined, PIECES = C::Columns / EACH };
-        const int32_t row = at.row + (int32_t)(rank * job.share.d) + i / PIECES;
+        const int32_t share = C::Rows / job.split;
+        const int32_t row = at.row + (int32_t)rank * share + i / PIECES;
         const int32_t column = at.column + i % PIECES * EACH;
-        const int32_t count = product_rows_of<C>(job, rank) * PIECES;
-        return {row, column, i < count && row < job.m && column < job.n};
+        return {row, column, i < share * PIECES && row < job.m && column < job.n};
     }
 
     /* The block's rows of the cluster's sums. early: of the thread's first neighbours. */
@@ -357,7 +303,7 @@ struct product_consumer {
             PIECES = C::Columns / EACH,
             THREADS = C::Groups * 128
         };
-        const int32_t share = product_rows_of<C>(job, rank), size = C::SumPitch;
+        const int32_t share = C::Rows / job.split, size = C::SumPitch;
         const typename C::Sum *from =
             (const typename C::Sum *)__cvta_shared_to_generic(memory.out);
         bool waited = false;
@@ -366,7 +312,7 @@ struct product_consumer {
             const int32_t row = to.row, column = to.column;
             if (!to.live)
                 continue;
-            if (i >= THREADS || !job.early)
+            if (i >= THREADS)
                 early.load(job, at.batch, row, column);
             if (!waited)
                 barrier_wait(memory.joined(), 0);
@@ -396,7 +342,7 @@ struct product_consumer {
             if (C::Turns)
                 named_sync(PRODUCT_TURN + group, 256);
             typename C::Store::early early = {};
-            if (C::Splits && job.split > 1 && job.early) {
+            if (C::Splits && job.split > 1) {
                 const neighbours to = neighbours_of(at, (int32_t)threadIdx.x);
                 if (to.live)
                     early.load(job, at.batch, to.row, to.column);
@@ -410,7 +356,8 @@ struct product_consumer {
             }
             if (C::Over)
                 leave_ring(at);
-            store.run(sum, at.column, n, sender{*this, at, (int)(n % C::Buffers)});
+            store.run(sum, at.column, n,
+                      [&](int part) { send_part(at, part, n % C::Buffers); });
         }
         if (C::Buffers > 1 && threadIdx.x % 128 == 0)
             copy_group_wait_read(); /* shared memory ends with the block */
@@ -434,10 +381,7 @@ static __global__ void __launch_bounds__(C::Threads, C::Blocks)
         prefetch_map(&job.a);
         prefetch_map(&job.b);
         prefetch_map(&job.d);
-        memory.init();
-        if (C::Splits && job.split > 1)
-            barrier_expect(memory.joined(), product_rows_of<C>(job, rank) * C::Columns *
-                                                (job.split - 1) * 4);
+        memory.init(job.split);
     }
     __syncthreads();
     if (size > 1) /* others' barriers are there once all have arrived */

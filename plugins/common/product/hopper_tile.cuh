@@ -53,7 +53,7 @@ struct product_tile {
     static const int BiasBytes =
         Kind::Bias ? (Groups * Columns * 4 + 1023) / 1024 * 1024 : 0;
     static const int SumPitch = Columns + 8; /* floats */
-    static const int SumBytes = Splits ? (Rows + PRODUCT_SPLIT) * SumPitch * 4 : 0;
+    static const int SumBytes = Splits ? Rows * SumPitch * 4 : 0;
     static const int Most = 232448; /* a block's shared memory */
     /* A warpgroup's, as far as there is room: the addend of its next tile comes while it
      * stores the last. */
@@ -101,10 +101,9 @@ struct product_job {
     int32_t units;        /* tiles, or pairs of them, of all products of the batch */
     divisor each, across; /* units of one product; of PRODUCT_GROUP rows of them */
     int32_t split;
-    divisor share;             /* rows of a tile that each of `split` blocks stores */
     int32_t b_batches;         /* B has as many matrices as A: or 0, one for all */
     int32_t b_early;           /* nobody before this kernel writes B */
-    int32_t ahead, early, plain, panels;
+    int32_t plain;             /* results are sums, bias and addend alone */
     const float *scale, *bias; /* of columns, or NULL; scale: in place of alpha */
     const void *addend;
     void *to;
@@ -156,9 +155,8 @@ static __device__ inline product_share product_share_of(const product_job &job,
                                                         uint32_t rank)
 {
     product_share s;
-    const uint32_t steps = (uint32_t)job.steps, split = (uint32_t)job.split;
-    s.begin = (int32_t)(steps * rank / split); /* under 2^25 steps */
-    s.end = (int32_t)(steps * (rank + 1) / split);
+    s.begin = (int32_t)((int64_t)job.steps * rank / job.split);
+    s.end = (int32_t)((int64_t)job.steps * (rank + 1) / job.split);
     return s;
 }
 
@@ -218,7 +216,7 @@ struct product_memory {
     {
         return biases + group * C::Columns;
     }
-    __device__ inline void init(void) const
+    __device__ inline void init(int32_t split) const
     {
         for (int s = 0; s < C::Stages; s++) {
             barrier_init(full(s), 1);
@@ -228,6 +226,8 @@ struct product_memory {
             barrier_init(addend(0, g), 1);
         barrier_init(joined(), 1);
         barrier_publish();
+        if (C::Splits && split > 1)
+            barrier_expect(joined(), (C::Rows - C::Rows / split) * C::Columns * 4);
     }
 };
 

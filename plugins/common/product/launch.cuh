@@ -6,8 +6,6 @@
 #ifndef PLUGINS_COMMON_PRODUCT_LAUNCH_CUH
 #define PLUGINS_COMMON_PRODUCT_LAUNCH_CUH
 
-#include <stdlib.h>
-
 #include "plugins/common/product/hopper.cuh"
 #include "plugins/common/product/tensor_map.cuh"
 
@@ -132,27 +130,15 @@ static inline bool map_results(product_job *job, const product_launch &l, int32_
            (!job->addend || map_matrix(&job->c, c, dtype, 64, l.panel));
 }
 
-static inline int product_try(void)
-{
-    const char *e = getenv("STRATA_TRY");
-    return e ? atoi(e) : 0;
-}
-
-/* Blocks that share the depth of a tile: no more than there are multiprocessors for, and
- * than make the longest of their parts shorter. Each stores some rows. */
+/* Blocks that share the depth of a tile: as many as there are multiprocessors for. */
 static inline int32_t product_split_of(const product_launch &l, int32_t multiprocessors,
                                        int64_t tiles, int32_t steps)
 {
-    const int64_t room = (int64_t)multiprocessors * l.blocks;
     int32_t split = 1;
-    const int t = product_try();
-    for (int32_t s = 2; l.splits && s <= PRODUCT_SPLIT; s++) {
-        if ((s & (s - 1)) && !(t & 8192) && !((t & 4096) && (s == 3 || s == 6)))
-            continue;
-        if (s * PRODUCT_LEAST_STEPS <= steps && s * tiles <= room &&
-            (steps + s - 1) / s < (steps + split - 1) / split)
-            split = s;
-    }
+    while (l.splits && 2 * split <= PRODUCT_SPLIT &&
+           2 * split * PRODUCT_LEAST_STEPS <= steps &&
+           2 * split * tiles <= (int64_t)multiprocessors * l.blocks)
+        split *= 2;
     return split;
 }
 
@@ -191,13 +177,8 @@ static inline cudaError_t product_run(product_job *job, const product_launch &l,
     job->each = divisor_of(each);
     job->across = divisor_of(PRODUCT_GROUP * (int64_t)job->column_tiles);
     job->split = product_split_of(l, multiprocessors, units, job->steps);
-    job->share = divisor_of((l.rows + job->split - 1) / job->split);
-    const int t = product_try();
-    job->ahead = (t & 1) && job->m >= 512 && job->b_early && job->steps <= 64;
-    job->early = (t & 2) != 0;
-    job->panels = (t & 1024) != 0;
-    job->plain = (t & 4) && job->addend && !job->scale && job->real >= job->n &&
-                 job->activation.kind < 0;
+    job->plain =
+        job->addend && !job->scale && job->real >= job->n && job->activation.kind < 0;
     const int32_t cluster = l.pair ? 2 : job->split;
     const int64_t room = (int64_t)multiprocessors * l.blocks / cluster;
     const int64_t most = job->split > 1 || l.over ? units : room;

@@ -157,16 +157,6 @@ static __device__ inline void copy_matrix(uint32_t to, const CUtensorMap *map,
                  : "memory");
 }
 
-/* To the second-level cache alone. */
-static __device__ inline void ask_matrix(const CUtensorMap *map, int32_t x, int32_t row,
-                                         int32_t batch)
-{
-    asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global [%0, {%1, %2, %3}];\n" ::"l"(
-                     map),
-                 "r"(x), "r"(row), "r"(batch)
-                 : "memory");
-}
-
 /* To the same places of every block of the cluster whose bit is set. */
 static __device__ inline void copy_matrix_to(uint32_t to, const CUtensorMap *map,
                                              uint32_t barrier, int32_t x, int32_t row,

@@ -108,17 +108,6 @@ struct product_written : product_store<C, Memory> {
         store_matrices(to, y);
     }
 
-    template <class Send>
-    __device__ inline void send_panel(int part, int panel, const Send &send) const
-    {
-        publish_shared();
-        named_sync(PRODUCT_STORE + this->group, 128);
-        if (this->thread == 0) {
-            send.panel(part, panel);
-            copy_group_commit();
-        }
-    }
-
     template <bool Addend, int Kind, class Send>
     __device__ inline void write(sums sum, const Send &send) const
     {
@@ -127,12 +116,6 @@ struct product_written : product_store<C, Memory> {
         for (int i = 0; i < C::Parts * CHUNKS; i++) {
             write_half<Addend, Kind>(sum, i, 0, bounds);
             write_half<Addend, Kind>(sum, i, 1, bounds);
-            if constexpr (requires { send.panel(0, 0); })
-                if (this->job.panels) {
-                    if (i % EACH == EACH - 1)
-                        send_panel(i / CHUNKS, i % CHUNKS / EACH, send);
-                    continue;
-                }
             if (i % CHUNKS == CHUNKS - 1)
                 product_send(this->group, i / CHUNKS, send);
         }
