@@ -311,6 +311,16 @@ struct product_store {
         const uint4 &words = with.words[0];
         const uint32_t x[4] = {words.x, words.y, words.z, words.w};
         uint32_t y[4];
+        if (job.plain) {
+#pragma unroll
+            for (int e = 0; e < 8; e += 2) {
+                const float2 two = unpack_two(T(), x[e / 2]);
+                y[e / 2] = pack_two(T(), fmaf(job.beta, two.x, v[e]),
+                                    fmaf(job.beta, two.y, v[e + 1]));
+            }
+            *(uint4 *)to = make_uint4(y[0], y[1], y[2], y[3]);
+            return;
+        }
         product_finish<T>(
             job, v, x, [&](int e) { return column + e; }, y);
         *(uint4 *)to = make_uint4(y[0], y[1], y[2], y[3]);
