@@ -30,8 +30,9 @@ struct origin {
 
 static int plan_engine(strata_engine *e, const struct origin *from, strata_error *err)
 {
-    struct planner_device device = {e->handle->properties, e->handle->math,
-                                    e->handle->threads};
+    struct planner_device device = {.properties = e->handle->properties,
+                                    .math = e->handle->math,
+                                    .threads = e->handle->threads};
     struct cost_device costs;
     int status;
     cost_device_init(&costs, e->handle);
@@ -47,6 +48,7 @@ static int plan_engine(strata_engine *e, const struct origin *from, strata_error
     } else if (from->plan) {
         status = planner_make_as(&e->planner, e->network, &device, from->plan, err);
     } else {
+        device.mixed_again = engine_mixes_in_place(e->handle, &e->network->build);
         status = e->lender
                      ? planner_make(&e->planner, e->network, &device, &costs.source, err)
                      : planner_make_mixed(&e->planner, e->network, &device, &costs.source,

@@ -39,6 +39,8 @@ struct planner_device {
     int threads; /* of a host's kernels; 0: as the network says */
     bool quiet; /* plans are but compared: what became of layers is neither noted nor told
                  */
+    bool mixed_again; /* a mixture of 8 bits and floats is found once more, in place: it
+                       * may be a rough one (mixed/) */
 };
 
 /* Layers that another may compute in its own pass. A chain takes them in this order, and

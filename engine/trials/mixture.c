@@ -25,12 +25,17 @@ struct mixture {
     int64_t *places, *surplus[KINDS]; /* of each region; of each kind */
 };
 
+bool engine_mixes_in_place(const strata_handle *handle, const struct build_options *b)
+{
+    return b->mixed && (b->costs.kind == COSTS_MEASURE || build_tries_plans(b)) &&
+           handle->device->ops->capture_begin;
+}
+
 static bool is_wanted(const strata_engine *e, const struct build_options *b)
 {
-    return b->mixed && e->planner->mixes && !e->planner->record &&
-           e->planner->costs.kind == COSTS_MEASURE &&
-           (b->costs.kind == COSTS_MEASURE || build_tries_plans(b)) &&
-           e->handle->device->ops->capture_begin && e->execution->n_steps > 0;
+    return engine_mixes_in_place(e->handle, b) && e->planner->mixes &&
+           !e->planner->record && e->planner->costs.kind == COSTS_MEASURE &&
+           e->execution->n_steps > 0;
 }
 
 /* Whether two engines round the same. */

@@ -15,17 +15,18 @@ enum kind { ROUNDED, FLOATS, MIXTURE, KINDS };
 enum {
     MOST_TURNED = 3, /* regions behind each other that are turned over together */
     /* Plans of turned regions at most: so many, and a few for each region. */
-    MOST_PLANS = 40,
-    MOST_PLANS_EACH = 4
+    MOST_PLANS = 20,
+    MOST_PLANS_EACH = 2
 };
 
 /* Of a plan: by what a region's price may differ in another one. */
-#define AROUND 0.01
+#define AROUND 0.003
 
 struct mixing {
     const strata_network *base;
     struct planner_device device; /* quiet */
     const struct planner_surplus *surplus;
+    bool rough; /* regions are not turned over */
     struct cost_memory memory;
     struct planner_mixes *m;
     struct planner *plans[KINDS];
@@ -265,7 +266,7 @@ static int search(struct mixing *x, strata_error *err)
     bool *state = zalloc(x->m->pairs.n_regions, sizeof *state, "regions", err);
     int status = state ? begin(x, state, err) : STRATA_ENOMEM;
     x->most = x->m->plans + MOST_PLANS + MOST_PLANS_EACH * x->m->pairs.n_regions;
-    if (status == STRATA_OK)
+    if (status == STRATA_OK && !x->rough)
         status = improve(x, state, err);
     free(state);
     return status;
@@ -319,6 +320,8 @@ static enum kind choose(struct mixing *x)
 
 static void tell(const struct planner_mixes *m)
 {
+    log_line(STRATA_LOG_INFO, "%zu plans with and without rounding of %zu regions",
+             m->plans, m->pairs.n_regions);
     for (size_t r = 0; r < m->pairs.n_regions; r++) {
         char *name = network_region_name(m->network, &m->pairs.regions[r], NULL);
         char *text = planner_mix_text(&m->list[r]);
@@ -370,6 +373,7 @@ static int open_mixing(struct mixing *x, const strata_network *network,
     x->base = network;
     x->device = *device;
     x->device.quiet = true;
+    x->rough = device->mixed_again && !x->surplus;
     cost_memory_open(&x->memory, costs, device);
     if (!(x->m = zalloc(1, sizeof *x->m, "regions", err)))
         return STRATA_ENOMEM;
