@@ -127,6 +127,7 @@ struct config_symbol {
     const char *name;
     struct config_place place; /* of its value */
     int64_t least, most;       /* equal: one number; most -1: its error was recorded */
+    int64_t step;              /* from one size of a range to the next */
     int64_t sizes[CONFIG_MAX_SIZES]; /* that are listed, ascending; the last is most */
     size_t n_sizes;
 };

@@ -69,7 +69,8 @@ static void write_profile(struct lines *w, const strata_network *net)
     fputs("\n[profile]\n", w->f);
     for (size_t i = 0; i < net->n_symbols; i++) {
         const struct network_symbol *s = &net->symbols[i];
-        line_sizes(w, s->name, s->least, s->most, s->sizes, s->n_sizes);
+        line_sizes(w, s->name,
+                   (struct line_range){s->least, s->most, s->step, s->sizes, s->n_sizes});
     }
 }
 

@@ -313,11 +313,63 @@ Test(sizes, constants_that_begin_behind_a_past)
     }
 }
 
+/* ---- sizes by steps ------------------------------------------------------------------
+ */
+
+/* Halved `n` times, and doubled as often beside it. */
+#define HALVES                                                                           \
+    "init s f 3 1 1 2\nnode MaxPool x -> a kernel_shape=[2] strides=[2]\n"              \
+    "node MaxPool a -> b kernel_shape=[2] strides=[2]\n"                                 \
+    "node Resize b,_,s -> c mode='nearest'\nnode Concat a,c -> d axis=1\n"              \
+    "node Resize d,_,s -> e mode='nearest'\nnode Concat x,e -> y axis=1\noutput y\n"
+
+Test(sizes, halves_that_are_joined)
+{
+    static const struct import_symbol listed[] = {
+        {.name = "T", .n = 2, .values = {24, 32}}};
+    static const struct import_symbol told_steps[] = {
+        {.name = "T", .n = 1, .values = {32}, .range = true, .least = 8, .step = 8}};
+    static const struct {
+        struct import_options options;
+        const char *says;
+    } all[] = {
+        {{0}, "T = 4..512/4: 512\n"},
+        {{.symbols = listed, .n_symbols = 1}, "T = 4..32/4: 24, 32\n"},
+        {{.symbols = told_steps, .n_symbols = 1}, "T = 8..32/8: 32\n"},
+    };
+    static const char *const lengths[] = {"8", "16", "24", "32"};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        struct free_model m =
+            free_model_open("input x f @x2x#\n" HALVES, "batch", "T", "");
+        struct imported any;
+        open_import(&any, &m, &all[i].options, all[i].says);
+        cr_expect_not_null(strstr(any.text, all[i].says), "no '%s' in:\n%s", all[i].says,
+                           any.text);
+        for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++) {
+            struct free_model at =
+                free_model_open("input x f @x2x#\n" HALVES, "1", lengths[k], "");
+            struct imported fixed;
+            open_import(&fixed, &at, NULL, lengths[k]);
+            expect_same(&any, &fixed, all[i].says, lengths[k]);
+            imported_free(&fixed);
+            free_model_close(&at);
+        }
+        imported_free(&any);
+        free_model_close(&m);
+    }
+}
+
 /* ---- what does not stay, and what nobody tells ---------------------------------------
  */
 
 static const struct import_symbol five[] = {{.name = "T", .n = 1, .values = {5}}};
 static const struct import_options length_five = {.symbols = five, .n_symbols = 1};
+static const struct import_symbol four_and_nine[] = {
+    {.name = "T", .n = 2, .values = {4, 9}}};
+static const struct import_options listed_lengths = {.symbols = four_and_nine,
+                                                     .n_symbols = 1};
+static const struct import_symbol thirty[] = {{.name = "T", .n = 2, .values = {30, 32}}};
+static const struct import_options between = {.symbols = thirty, .n_symbols = 1};
 static const struct import_state kept_state[] = {{"y", "h"}};
 static const struct import_options ranges_and_state = {
     .symbols = both, .n_symbols = 2, .states = kept_state, .n_states = 1};
@@ -342,6 +394,15 @@ static const struct {
     {"no less than a window has",
      "input x f @x1x#\ninit w f 1x1x3 1 2 3\nnode Conv x,w -> y\noutput y\n", NULL,
      "T = 3..512: 512\n", NULL},
+    {"a list of sizes, no less than a window has",
+     "input x f @x1x#\ninit w f 1x1x3 1 2 3\nnode Conv x,w -> y\noutput y\n",
+     &listed_lengths, "T = 3..9: 4, 9\n", NULL},
+    {"a range that the window does not have",
+     "input x f @x1x#\ninit w f 1x1x3 1 2 3\nnode Conv x,w -> y\noutput y\n",
+     &ranges, "shape = batch x 1 x 9\n", "the window spans 3 elements"},
+    {"a list of sizes, of which one is between steps",
+     "input x f @x2x#\n" HALVES, &between, "shape = batch x 2 x 32\n",
+     "only dim 1 (the axis) may differ"},
     {"a product of that length",
      "input x f @x#\ninit d i 2 9 2\nnode ConstantOfShape d -> w\nnode MatMul x,w -> "
      "y\noutput y\n",
