@@ -108,7 +108,7 @@ static bool read_range(struct import_symbol *s, const char *text)
 int model_add_symbol(struct model_options *o, const char *text, strata_error *err)
 {
     static const char needed[] =
-        "NAME=N, NAME=N,N,... or NAME=N..N[/STEP]:N,..., as in batch=1,8, "
+        "NAME=N, NAME=N,N,... or NAME=N..N:N,..., as in batch=1,8, "
         "length=1..512:128 or height=32..512/32";
     struct import_symbol s = {0};
     const char *rest;
