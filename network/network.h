@@ -122,6 +122,7 @@ struct network_weight {
 struct network_name {
     const strata_attr *attr; /* STRATA_INTS */
     int entry, symbol;
+    int64_t times, over; /* the size by this, which divides it */
 };
 
 struct network_layer {

@@ -9,15 +9,17 @@
 
 #define MOST_STEP 128
 
-/* The model at the sizes that it is compared at. */
+/* The model at the sizes that it is compared at, and next to the end, as those may be
+ * even by chance. */
 static int import_others(const struct search *x, int symbol, strata_error *why)
 {
     int64_t sizes[IMPORT_SYMBOLS];
     int status = STRATA_OK;
     search_fixed(x, sizes);
-    for (int which = 1; which <= 2 && status == STRATA_OK; which++) {
+    for (int which = 0; which <= 2 && status == STRATA_OK; which++) {
+        const struct symbol *s = &x->start.symbols[symbol];
         struct import *im = NULL;
-        sizes[symbol] = symbol_other(&x->start.symbols[symbol], which);
+        sizes[symbol] = which ? symbol_other(s, which) : s->most - s->step;
         status = import_at(&im, &x->start, sizes, x->memo, why);
         import_free(im);
     }

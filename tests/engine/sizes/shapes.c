@@ -336,6 +336,32 @@ Test(shapes, sizes_by_steps_are_the_only_ones)
     close_net(&n);
 }
 
+Test(shapes, parts_of_a_size_in_a_layer)
+{
+    static const char parts[] = "[layer pairs]\ntype = Shuffle\nshape = 1, 4, T/8, 8\n"
+                                "[layer y]\ntype = Shuffle\nshape = 2, T*2\n";
+    struct net n;
+    strata_error err;
+    strata_context *c;
+    strata_binding b = {.struct_size = sizeof b};
+    cr_expect_neq(open_sizes(&n, "T = 8..32", "1 x 4 x T", parts, &err), STRATA_OK);
+    cr_expect_not_null(strstr(err.message, "T has sizes that 8 does not divide"), "%s",
+                       err.message);
+    close_net(&n);
+    cr_expect_neq(open_sizes(&n, "T = 8..32/8", "1 x 4 x T/8", parts, &err), STRATA_OK);
+    cr_expect_not_null(strstr(err.message, "no part of one"), "%s", err.message);
+    close_net(&n);
+    OK(open_sizes(&n, "T = 8..32/8: 16", "1 x 4 x T", parts, &err));
+    OK(strata_context_create(&c, n.engine, n.handle, &err));
+    for (int64_t t = 8; t <= 32; t += 8) {
+        OK(strata_context_set_dimension(c, "T", t, &err));
+        OK(strata_context_binding(c, 1, &b, &err));
+        cr_expect(b.desc.rank == 2 && b.desc.dims[1] == 2 * t, "%d", (int)t);
+    }
+    strata_context_destroy(c);
+    close_net(&n);
+}
+
 Test(shapes, a_layer_that_holds_the_size_is_named)
 {
     static const struct {

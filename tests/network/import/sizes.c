@@ -323,6 +323,46 @@ Test(sizes, constants_that_begin_behind_a_past)
     "node Resize b,_,s -> c mode='nearest'\nnode Concat a,c -> d axis=1\n"              \
     "node Resize d,_,s -> e mode='nearest'\nnode Concat x,e -> y axis=1\noutput y\n"
 
+/* Halved, made a list, and made an image again. */
+#define TOKENS                                                                           \
+    "init l i 3 0 3 -1\ninit k i 4 0 3 0 0\ninit o i 1 0\ninit s f 4 1 1 2 2\n"           \
+    "node MaxPool x -> p kernel_shape=[2,2] strides=[2,2]\nnode Reshape p,l -> a\n"      \
+    "node Transpose a -> t perm=[0,2,1]\nnode Softmax t -> f axis=-1\n"                  \
+    "node Transpose f -> g perm=[0,2,1]\nnode Shape p -> d\nnode Reshape g,d -> q\n"     \
+    "node Resize q,_,s -> u mode='nearest'\nnode Concat u,u,x,x -> w axis=1\n"            \
+    "node DepthToSpace w -> z blocksize=2\nnode Add x,u -> v\nnode ReduceMean v,m -> n\n"     \
+    "init m i 2 2 3\nnode Mul z,n -> y\noutput y\n"
+
+Test(sizes, parts_of_sizes_in_reshapes)
+{
+    static const struct import_symbol symbols[] = {
+        {.name = "batch", .n = 2, .values = {1, 2}},
+        {.name = "T", .n = 2, .values = {8, 16}},
+        {.name = "P", .n = 2, .values = {12, 24}},
+    };
+    static const struct import_options o = {.symbols = symbols, .n_symbols = 3};
+    static const char *const sizes[][3] = {
+        {"1", "8", "12"}, {"2", "16", "24"}, {"2", "4", "18"}, {"1", "6", "2"}};
+    static const char text[] = "input x f @x3x#x$\n" TOKENS;
+    struct free_model m = free_model_open(text, "batch", "T", "P");
+    struct imported any;
+    open_import(&any, &m, &o, "parts");
+    for (int k = 0; k < any.im->n_symbols; k++)
+        cr_expect_str_eq(any.im->symbols[k].reason, "", "%s", any.im->symbols[k].reason);
+    cr_expect_not_null(strstr(any.text, "P/2"), "%s", any.text);
+    cr_expect_not_null(strstr(any.text, "P*2"), "%s", any.text);
+    for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+        struct free_model at = free_model_open(text, sizes[k][0], sizes[k][1], sizes[k][2]);
+        struct imported fixed;
+        open_import(&fixed, &at, NULL, "parts");
+        expect_same(&any, &fixed, "parts", sizes[k][2]);
+        imported_free(&fixed);
+        free_model_close(&at);
+    }
+    imported_free(&any);
+    free_model_close(&m);
+}
+
 Test(sizes, halves_that_are_joined)
 {
     static const struct import_symbol listed[] = {
