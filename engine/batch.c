@@ -84,8 +84,9 @@ static int probe_batch(strata_engine *e, strata_error *err)
     return status;
 }
 
-/* The shapes of the least sizes; and with each size changed by a step, but not to 1, which
- * stands for any in places: layers that hold it as a number give themselves away. */
+/* The shapes of the least sizes; and with each size changed by a step, but not to 1,
+ * which stands for any in places: layers that hold it as a number give themselves away.
+ */
 static int probe_sizes(const strata_engine *e, strata_error *err)
 {
     const strata_network *net = e->network;

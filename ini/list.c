@@ -37,7 +37,8 @@ static bool read_factor(struct config *c, const struct config_pair *p, struct sp
         (of->least == of->most || of->step % part->over == 0))
         return true;
     config_error(c, span_place(c, p, s),
-                 "%s has sizes that %" PRId64 " does not divide; give its range steps, as "
+                 "%s has sizes that %" PRId64
+                 " does not divide; give its range steps, as "
                  "%" PRId64 "..%" PRId64 "/%" PRId64,
                  of->name, factor, factor, factor * 8, factor);
     return false;
@@ -123,8 +124,7 @@ bool config_ints(struct config *c, const struct config_pair *p, int64_t min, int
 bool config_dims(struct config *c, const struct config_pair *p, int64_t min, int64_t max,
                  int64_t *out, size_t max_n, size_t *n, struct config_part *parts)
 {
-    return !p->invalid &&
-           span_ints(c, p, span_whole(p), min, max, out, max_n, n, parts);
+    return !p->invalid && span_ints(c, p, span_whole(p), min, max, out, max_n, n, parts);
 }
 
 bool span_ints(struct config *c, const struct config_pair *p, struct span s, int64_t min,

@@ -100,8 +100,7 @@ static bool read_range(struct config *c, const struct config_pair *p, const char
         return false;
     }
     const struct span to = span_trim((struct span){dots + 2, (size_t)(last - dots - 2)});
-    if (!span_int(c, p, from, 0, INT32_MAX, &out->least) ||
-        !read_end(c, p, to, out))
+    if (!span_int(c, p, from, 0, INT32_MAX, &out->least) || !read_end(c, p, to, out))
         return false;
     if (colon) {
         const struct span list =

@@ -80,7 +80,8 @@ static void read_shape(struct config *c, struct config_section *s,
         return;
     for (size_t d = 0; d < rank; d++)
         if (parts[d].times != parts[d].over) {
-            config_error(c, p->value_place, "an input's dim is a size, and no part of one");
+            config_error(c, p->value_place,
+                         "an input's dim is a size, and no part of one");
             return;
         }
     if (network_elements(t->dims, (int)rank) < 0)

@@ -37,7 +37,7 @@ struct import_symbol {
     size_t n;
     int64_t values[CONFIG_MAX_SIZES]; /* that are listed, the end of the range too */
     bool range;                       /* from `least` on; else from 1 where n > 1 */
-    int64_t least, step; /* step 0: not told */
+    int64_t least, step;              /* step 0: not told */
 };
 /* An input of the model that is a constant here. */
 struct import_constant {

@@ -61,8 +61,8 @@ static void gather(struct mapping *m, int64_t axis, int out, int rank)
 }
 
 /* Whether indices are those of all that a dim has, in order: other dims for it, as of an
- * as_strided, or of a matrix whose rows are told by numbers. One index alone may be a first
- * element by intent, of a dim that has more at another size. */
+ * as_strided, or of a matrix whose rows are told by numbers. One index alone may be a
+ * first element by intent, of a dim that has more at another size. */
 static bool is_all_in_order(const struct value *x, int64_t axis,
                             const struct value *index)
 {

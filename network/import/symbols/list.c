@@ -14,7 +14,7 @@
 /* What an entry is for any size; a number, -1 and 0 among them, or a symbol. */
 struct entry {
     int64_t number;
-    int symbol; /* -1: a number */
+    int symbol;          /* -1: a number */
     int64_t times, over; /* by which a symbol's size is taken */
 };
 
@@ -70,8 +70,8 @@ static struct entry number(int64_t v)
     return (struct entry){.number = v, .symbol = -1};
 }
 
-/* The symbol whose sizes they are, or are so many times as much or a whole part of, but of
- * the batch, whose rows would not be rows. */
+/* The symbol whose sizes they are, or are so many times as much or a whole part of, but
+ * of the batch, whose rows would not be rows. */
 static bool say_part(const struct comparison *c, const int64_t *v, struct entry *out)
 {
     const struct import *im = c->im[0];
@@ -84,7 +84,8 @@ static bool say_part(const struct comparison *c, const int64_t *v, struct entry 
         const struct symbol *s = &im->symbols[i];
         const int64_t size = s->value, times = v[0] > size ? v[0] / size : 1,
                       over = v[0] < size && v[0] > 0 ? size / v[0] : 1;
-        bool same = !*s->reason && !s->first && s->step % over == 0 && s->most % over == 0;
+        bool same =
+            !*s->reason && !s->first && s->step % over == 0 && s->most % over == 0;
         for (int p = 0; same && p < c->n; p++)
             same = c->im[p]->symbols[i].value * times == v[p] * over;
         if (same) {
@@ -254,13 +255,13 @@ static const char *print_list(const struct comparison *c, const struct list *l)
     for (int d = 0; d < l->n && text; d++) {
         const struct entry *e = &l->any[d];
         const char *gap = d ? ", " : "";
-        text = e->symbol < 0   ? arena_print(a, "%s%s%" PRId64, text, gap, e->number)
-               : e->times > 1  ? arena_print(a, "%s%s%s*%" PRId64, text, gap,
-                                             c->im[0]->symbols[e->symbol].name, e->times)
-               : e->over > 1   ? arena_print(a, "%s%s%s/%" PRId64, text, gap,
-                                             c->im[0]->symbols[e->symbol].name, e->over)
-                               : arena_print(a, "%s%s%s", text, gap,
-                                             c->im[0]->symbols[e->symbol].name);
+        text = e->symbol < 0  ? arena_print(a, "%s%s%" PRId64, text, gap, e->number)
+               : e->times > 1 ? arena_print(a, "%s%s%s*%" PRId64, text, gap,
+                                            c->im[0]->symbols[e->symbol].name, e->times)
+               : e->over > 1  ? arena_print(a, "%s%s%s/%" PRId64, text, gap,
+                                            c->im[0]->symbols[e->symbol].name, e->over)
+                              : arena_print(a, "%s%s%s", text, gap,
+                                            c->im[0]->symbols[e->symbol].name);
     }
     return text;
 }

@@ -311,10 +311,9 @@ Test(shapes, what_the_engine_does_not_take_is_refused)
 
 Test(shapes, sizes_by_steps_are_the_only_ones)
 {
-    static const char halves[] =
-        "[layer half]\ntype = Pooling\nkernel = 2\nstride = 2\n"
-        "[layer whole]\ntype = Resize\nscale = 2\n"
-        "[layer y]\ntype = ElementWise\ninputs = x, whole\n";
+    static const char halves[] = "[layer half]\ntype = Pooling\nkernel = 2\nstride = 2\n"
+                                 "[layer whole]\ntype = Resize\nscale = 2\n"
+                                 "[layer y]\ntype = ElementWise\ninputs = x, whole\n";
     struct net n;
     strata_error err;
     strata_context *c;
