@@ -3,44 +3,9 @@
  * Models that leave dims free: one network for all sizes, against the model imported at
  * each; or why a dim does not stay, and what becomes of the others.
  */
-#include <math.h>
-
 #include <strata/sizes.h>
 
-#include "tests/network/import/free_model.h"
-#include "tests/network/import/planned.h"
-
-enum { ROWS = 3, LENGTH = 9, VALUES = 1 << 14 };
-
-/* As imported_open, with costs that are not measured. */
-static void open_import(struct imported *x, const struct free_model *m,
-                        const struct import_options *o, const char *name)
-{
-    static const char build[] = "\n[build]\ncosts = analytic\n";
-    strata_error err = {0};
-    *x = (struct imported){0};
-    cr_assert_eq(import_make(&x->im, m->onnx, m->registry, o, &err), STRATA_OK, "%s: %s",
-                 name, err.message);
-    cr_assert_eq(
-        import_text(x->im, NETWORK_MEMORY_WEIGHTS, &x->text, &x->text_size, &err),
-        STRATA_OK, "%s", err.message);
-    cr_assert_eq(import_weights(x->im, &x->weights, &x->weights_size, &err), STRATA_OK,
-                 "%s", err.message);
-    x->text = realloc(x->text, x->text_size + sizeof build);
-    cr_assert_not_null(x->text);
-    memcpy(x->text + x->text_size, build, sizeof build);
-    const struct network_memory memory = {.text = x->text,
-                                          .text_size = strlen(x->text),
-                                          .weights = x->weights,
-                                          .weights_size = x->weights_size};
-    cr_assert_eq(network_parse(&x->network, &memory, name, m->registry, &err), STRATA_OK,
-                 "%s: %s\n%s", name, err.message, x->text);
-    cr_assert_eq(strata_create(&x->handle, "host", &err), STRATA_OK);
-    cr_assert_eq(strata_engine_build(&x->engine, x->handle, x->network, &err), STRATA_OK,
-                 "%s: %s\n%s", name, err.message, x->text);
-    cr_assert_eq(strata_context_create(&x->context, x->engine, x->handle, &err),
-                 STRATA_OK, "%s: %s", name, err.message);
-}
+#include "tests/network/import/any_size.h"
 
 /* ---- one network for all sizes -------------------------------------------------------
  */
@@ -167,54 +132,6 @@ static const struct {
      "size = T, T\n"},
 };
 
-static void fill(float *x, int64_t n, unsigned seed)
-{
-    cr_assert_leq(n, VALUES);
-    for (int64_t i = 0; i < n; i++) {
-        seed = seed * 1103515245u + 12345u;
-        x[i] = (float)(seed >> 16 & 0x7fff) / 16384 - 1;
-    }
-}
-
-/* Inputs of the model at its own sizes into both, and their outputs compared. */
-static void expect_same(const struct imported *any, const struct imported *fixed,
-                        const char *name, const char *sizes)
-{
-    static float x[VALUES], found[VALUES], wanted[VALUES];
-    const int n_in = (int)fixed->network->n_inputs;
-    strata_binding b = {.struct_size = sizeof b}, a = b;
-    strata_error err = {0};
-    for (int i = 0; i < n_in; i++) {
-        cr_assert_eq(strata_engine_binding(fixed->engine, i, &b, &err), STRATA_OK);
-        cr_assert_eq(
-            strata_context_set_shape(any->context, i, b.desc.rank, b.desc.dims, &err),
-            STRATA_OK, "%s at %s: %s\n%s", name, sizes, err.message, any->text);
-    }
-    for (int i = 0; i < n_in; i++) {
-        cr_assert_eq(strata_engine_binding(fixed->engine, i, &b, &err), STRATA_OK);
-        fill(x, strata_desc_count(&b.desc), 7 + (unsigned)i);
-        cr_assert_eq(strata_copy_in(fixed->context, i, x, &err), STRATA_OK);
-        cr_assert_eq(strata_copy_in(any->context, i, x, &err), STRATA_OK, "%s at %s: %s",
-                     name, sizes, err.message);
-    }
-    cr_assert_eq(strata_context_run(fixed->context, &err), STRATA_OK, "%s", err.message);
-    cr_assert_eq(strata_context_run(any->context, &err), STRATA_OK, "%s at %s: %s", name,
-                 sizes, err.message);
-    cr_assert_eq(strata_engine_binding(fixed->engine, n_in, &b, &err), STRATA_OK);
-    cr_assert_eq(strata_context_binding(any->context, n_in, &a, &err), STRATA_OK);
-    const int64_t n = strata_desc_count(&b.desc);
-    cr_assert_eq(strata_desc_count(&a.desc), n, "%s at %s", name, sizes);
-    cr_assert_leq(n, VALUES);
-    cr_assert_eq(strata_copy_out(fixed->context, n_in, wanted, &err), STRATA_OK);
-    cr_assert_eq(strata_copy_out(any->context, n_in, found, &err), STRATA_OK);
-    for (int64_t i = 0; i < n; i++)
-        if (!(fabsf(found[i] - wanted[i]) <= 1e-5f * fmaxf(1, fabsf(wanted[i])))) {
-            cr_expect(false, "%s at %s: element %d is %g, should be %g\n%s", name, sizes,
-                      (int)i, (double)found[i], (double)wanted[i], any->text);
-            return;
-        }
-}
-
 static const struct import_symbol both[] = {
     {.name = "batch", .n = 2, .values = {1, ROWS}},
     {.name = "T", .n = 2, .values = {4, LENGTH}, .range = true, .least = 1},
@@ -307,92 +224,6 @@ Test(sizes, constants_that_begin_behind_a_past)
             expect_same(&any, &fixed, name, text);
             imported_free(&fixed);
             free_model_close(&fixed_model);
-        }
-        imported_free(&any);
-        free_model_close(&m);
-    }
-}
-
-/* ---- sizes by steps ------------------------------------------------------------------
- */
-
-/* Halved `n` times, and doubled as often beside it. */
-#define HALVES                                                                           \
-    "init s f 3 1 1 2\nnode MaxPool x -> a kernel_shape=[2] strides=[2]\n"              \
-    "node MaxPool a -> b kernel_shape=[2] strides=[2]\n"                                 \
-    "node Resize b,_,s -> c mode='nearest'\nnode Concat a,c -> d axis=1\n"              \
-    "node Resize d,_,s -> e mode='nearest'\nnode Concat x,e -> y axis=1\noutput y\n"
-
-/* Halved, made a list, and made an image again. */
-#define TOKENS                                                                           \
-    "init l i 3 0 3 -1\ninit k i 4 0 3 0 0\ninit o i 1 0\ninit s f 4 1 1 2 2\n"           \
-    "node MaxPool x -> p kernel_shape=[2,2] strides=[2,2]\nnode Reshape p,l -> a\n"      \
-    "node Transpose a -> t perm=[0,2,1]\nnode Softmax t -> f axis=-1\n"                  \
-    "node Transpose f -> g perm=[0,2,1]\nnode Shape p -> d\nnode Reshape g,d -> q\n"     \
-    "node Resize q,_,s -> u mode='nearest'\nnode Concat u,u,x,x -> w axis=1\n"            \
-    "node DepthToSpace w -> z blocksize=2\nnode Add x,u -> v\nnode ReduceMean v,m -> n\n"     \
-    "init m i 2 2 3\nnode Mul z,n -> y\noutput y\n"
-
-Test(sizes, parts_of_sizes_in_reshapes)
-{
-    static const struct import_symbol symbols[] = {
-        {.name = "batch", .n = 2, .values = {1, 2}},
-        {.name = "T", .n = 2, .values = {8, 16}},
-        {.name = "P", .n = 2, .values = {12, 24}},
-    };
-    static const struct import_options o = {.symbols = symbols, .n_symbols = 3};
-    static const char *const sizes[][3] = {
-        {"1", "8", "12"}, {"2", "16", "24"}, {"2", "4", "18"}, {"1", "6", "2"}};
-    static const char text[] = "input x f @x3x#x$\n" TOKENS;
-    struct free_model m = free_model_open(text, "batch", "T", "P");
-    struct imported any;
-    open_import(&any, &m, &o, "parts");
-    for (int k = 0; k < any.im->n_symbols; k++)
-        cr_expect_str_eq(any.im->symbols[k].reason, "", "%s", any.im->symbols[k].reason);
-    cr_expect_not_null(strstr(any.text, "P/2"), "%s", any.text);
-    cr_expect_not_null(strstr(any.text, "P*2"), "%s", any.text);
-    for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
-        struct free_model at = free_model_open(text, sizes[k][0], sizes[k][1], sizes[k][2]);
-        struct imported fixed;
-        open_import(&fixed, &at, NULL, "parts");
-        expect_same(&any, &fixed, "parts", sizes[k][2]);
-        imported_free(&fixed);
-        free_model_close(&at);
-    }
-    imported_free(&any);
-    free_model_close(&m);
-}
-
-Test(sizes, halves_that_are_joined)
-{
-    static const struct import_symbol listed[] = {
-        {.name = "T", .n = 2, .values = {24, 32}}};
-    static const struct import_symbol told_steps[] = {
-        {.name = "T", .n = 1, .values = {32}, .range = true, .least = 8, .step = 8}};
-    static const struct {
-        struct import_options options;
-        const char *says;
-    } all[] = {
-        {{0}, "T = 4..512/4: 512\n"},
-        {{.symbols = listed, .n_symbols = 1}, "T = 4..32/4: 24, 32\n"},
-        {{.symbols = told_steps, .n_symbols = 1}, "T = 8..32/8: 32\n"},
-    };
-    static const char *const lengths[] = {"8", "16", "24", "32"};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        struct free_model m =
-            free_model_open("input x f @x2x#\n" HALVES, "batch", "T", "");
-        struct imported any;
-        open_import(&any, &m, &all[i].options, all[i].says);
-        cr_expect_not_null(strstr(any.text, all[i].says), "no '%s' in:\n%s", all[i].says,
-                           any.text);
-        for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++) {
-            struct free_model at =
-                free_model_open("input x f @x2x#\n" HALVES, "1", lengths[k], "");
-            struct imported fixed;
-            open_import(&fixed, &at, NULL, lengths[k]);
-            expect_same(&any, &fixed, all[i].says, lengths[k]);
-            imported_free(&fixed);
-            free_model_close(&at);
         }
         imported_free(&any);
         free_model_close(&m);
