@@ -84,8 +84,9 @@ static int probe_batch(strata_engine *e, strata_error *err)
     return status;
 }
 
-/* The shapes of the least sizes; and with each size changed by one, but not to 1, which
- * stands for any in places: layers that hold it as a number give themselves away. */
+/* The shapes of the least sizes; and with each size changed by a step, but not to 1,
+ * which stands for any in places: layers that hold it as a number give themselves away.
+ */
 static int probe_sizes(const strata_engine *e, strata_error *err)
 {
     const strata_network *net = e->network;
@@ -95,7 +96,8 @@ static int probe_sizes(const strata_engine *e, strata_error *err)
         strata_network *other = NULL;
         for (size_t i = 0; i < net->n_symbols; i++) {
             const struct network_symbol *s = &net->symbols[i];
-            const int64_t near = s->most > 2 ? s->most - 1 : s->most + 1;
+            const int64_t near =
+                s->most - s->step > 1 ? s->most - s->step : s->most + s->step;
             const bool batch = (int)i == e->batch_symbol;
             sizes[i] = batch                 ? s->most
                        : k == net->n_symbols ? s->least

@@ -67,8 +67,13 @@ bool engine_has_sizes(const strata_engine *e, const int64_t *sizes)
 int engine_check_size(const strata_engine *e, int symbol, int64_t size, strata_error *err)
 {
     const struct network_symbol *s = &e->network->symbols[symbol];
-    if (size >= s->least && size <= s->most)
+    if (size >= s->least && size <= s->most && (size - s->least) % s->step == 0)
         return STRATA_OK;
+    if (size >= s->least && size <= s->most)
+        return error_set(err, STRATA_EINVAL,
+                         "%s = %" PRId64 " is none of %" PRId64 ", %" PRId64
+                         ", ... of [profile], by steps of %" PRId64,
+                         s->name, size, s->least, s->least + s->step, s->step);
     return error_set(err, STRATA_EINVAL,
                      "%s = %" PRId64 " is outside of %" PRId64 "..%" PRId64
                      " of [profile]",

@@ -127,6 +127,7 @@ struct config_symbol {
     const char *name;
     struct config_place place; /* of its value */
     int64_t least, most;       /* equal: one number; most -1: its error was recorded */
+    int64_t step;              /* from one size of a range to the next */
     int64_t sizes[CONFIG_MAX_SIZES]; /* that are listed, ascending; the last is most */
     size_t n_sizes;
 };
@@ -154,10 +155,16 @@ bool config_time(struct config *c, const struct config_pair *p, uint64_t *out);
  * that [profile] defines stands for its value. */
 bool config_ints(struct config *c, const struct config_pair *p, int64_t min, int64_t max,
                  int64_t *out, size_t max_n, size_t *n);
-/* The same, where names with several sizes may stand: out has their largest, and
- * symbols, which has max_n entries, their index; -1 for a number. */
+/* What a size of a symbol is in a list: "H", "H*2", "H/8", which is exact at all sizes.
+ */
+struct config_part {
+    int symbol; /* index; -1: a number */
+    int64_t times, over;
+};
+/* The same, where names with several sizes may stand: out has what their largest makes,
+ * and parts has max_n entries. */
 bool config_dims(struct config *c, const struct config_pair *p, int64_t min, int64_t max,
-                 int64_t *out, size_t max_n, size_t *n, int *symbols);
+                 int64_t *out, size_t max_n, size_t *n, struct config_part *parts);
 bool config_reals(struct config *c, const struct config_pair *p, double *out,
                   size_t max_n, size_t *n);
 /* "a, b:1": items trimmed; offset is for config_value_place. */

@@ -23,11 +23,37 @@ int config_symbol(const struct config *c, const char *name, size_t length)
     return names_get(&c->symbol_index, key);
 }
 
-/* Its number; of several the largest, and *symbol is then which it is. */
-static bool read_symbol(struct config *c, const struct config_pair *p, struct span s,
-                        int64_t min, int64_t max, int64_t *out, int *symbol)
+/* "*2" or "/8" behind a name. */
+static bool read_factor(struct config *c, const struct config_pair *p, struct span s,
+                        const struct config_symbol *of, struct config_part *part)
+{
+    int64_t factor;
+    if (!s.n)
+        return true;
+    if (!span_int(c, p, (struct span){s.text + 1, s.n - 1}, 1, INT32_MAX, &factor))
+        return false;
+    *(s.text[0] == '*' ? &part->times : &part->over) = factor;
+    if (of->least % part->over == 0 &&
+        (of->least == of->most || of->step % part->over == 0))
+        return true;
+    config_error(c, span_place(c, p, s),
+                 "%s has sizes that %" PRId64
+                 " does not divide; give its range steps, as "
+                 "%" PRId64 "..%" PRId64 "/%" PRId64,
+                 of->name, factor, factor, factor * 8, factor);
+    return false;
+}
+
+/* Its number; of several the largest's, and *named is then which it is. */
+static bool read_symbol(struct config *c, const struct config_pair *p, struct span all,
+                        int64_t min, int64_t max, int64_t *out, struct config_part *named)
 {
     char range[RANGE_TEXT];
+    size_t n = 0;
+    while (n < all.n && all.text[n] != '*' && all.text[n] != '/')
+        n++;
+    const struct span s = {all.text, n};
+    struct config_part part = {.symbol = -1, .times = 1, .over = 1};
     const int index = config_symbol(c, s.text, s.n);
     if (index < 0) {
         config_error(c, span_place(c, p, s),
@@ -40,7 +66,11 @@ static bool read_symbol(struct config *c, const struct config_pair *p, struct sp
     const struct config_symbol *found = &c->symbols[index];
     if (found->most < 0) /* its error was recorded */
         return false;
-    if (found->least != found->most && !symbol) {
+    if (!read_factor(c, p, (struct span){all.text + n, all.n - n}, found, &part))
+        return false;
+    const int64_t least = found->least * part.times / part.over,
+                  most = found->most * part.times / part.over;
+    if (found->least != found->most && !named) {
         config_error(
             c, span_place(c, p, s),
             "'%.*s' has several sizes in [profile]; it stands in shapes of inputs and in "
@@ -48,27 +78,29 @@ static bool read_symbol(struct config *c, const struct config_pair *p, struct sp
             (int)s.n, s.text);
         return false;
     }
-    if (found->least < min || found->most > max) {
+    if (least < min || most > max) {
         range_text(range, min, max);
-        config_error(c, span_place(c, p, s), "%.*s = %" PRId64 " is out of range: %s",
-                     (int)s.n, s.text, found->least < min ? found->least : found->most,
-                     range);
+        config_error(c, span_place(c, p, all), "%.*s = %" PRId64 " is out of range: %s",
+                     (int)all.n, all.text, least < min ? least : most, range);
         return false;
     }
-    if (symbol && found->least != found->most)
-        *symbol = index;
-    *out = found->most;
+    if (named && found->least != found->most) {
+        part.symbol = index;
+        *named = part;
+    }
+    *out = most;
     return true;
 }
 
-/* The integer or symbol at the start of rest. */
+/* The integer or symbol, and its factor, at the start of rest. */
 static struct span next_int(struct span rest)
 {
     size_t n = 0;
     int64_t ignored;
     bool fits;
     if (rest.n && is_letter(rest.text[0]))
-        while (n < rest.n && (is_letter(rest.text[n]) || is_digit(rest.text[n])))
+        while (n < rest.n && (is_letter(rest.text[n]) || is_digit(rest.text[n]) ||
+                              rest.text[n] == '*' || rest.text[n] == '/'))
             n++;
     else
         n = scan_int(rest, &ignored, &fits);
@@ -90,25 +122,25 @@ bool config_ints(struct config *c, const struct config_pair *p, int64_t min, int
 }
 
 bool config_dims(struct config *c, const struct config_pair *p, int64_t min, int64_t max,
-                 int64_t *out, size_t max_n, size_t *n, int *symbols)
+                 int64_t *out, size_t max_n, size_t *n, struct config_part *parts)
 {
-    return !p->invalid &&
-           span_ints(c, p, span_whole(p), min, max, out, max_n, n, symbols);
+    return !p->invalid && span_ints(c, p, span_whole(p), min, max, out, max_n, n, parts);
 }
 
 bool span_ints(struct config *c, const struct config_pair *p, struct span s, int64_t min,
-               int64_t max, int64_t *out, size_t max_n, size_t *n, int *symbols)
+               int64_t max, int64_t *out, size_t max_n, size_t *n,
+               struct config_part *parts)
 {
     struct span rest = span_trim(s);
     size_t count = 0;
     char separator = 0;
-    for (size_t i = 0; symbols && i < max_n; i++)
-        symbols[i] = -1;
+    for (size_t i = 0; parts && i < max_n; i++)
+        parts[i] = (struct config_part){.symbol = -1, .times = 1, .over = 1};
     for (;;) {
         struct span item = next_int(rest);
         int64_t value;
         bool symbol = item.n && is_letter(item.text[0]);
-        int *which = symbols && count < max_n ? &symbols[count] : NULL;
+        struct config_part *which = parts && count < max_n ? &parts[count] : NULL;
         if (symbol ? !read_symbol(c, p, item, min, max, &value, which)
                    : !span_int(c, p, item, min, max, &value))
             return false;

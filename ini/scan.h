@@ -35,7 +35,8 @@ bool span_real(struct config *c, const struct config_pair *p, struct span s, dou
                double max, double *out);
 /* config_dims of a part of a value. */
 bool span_ints(struct config *c, const struct config_pair *p, struct span s, int64_t min,
-               int64_t max, int64_t *out, size_t max_n, size_t *n, int *symbols);
+               int64_t max, int64_t *out, size_t max_n, size_t *n,
+               struct config_part *parts);
 /* "at least 1 is needed", "1 to 64 is allowed". */
 #define RANGE_TEXT 64
 void range_text(char out[RANGE_TEXT], int64_t min, int64_t max);

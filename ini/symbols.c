@@ -51,7 +51,42 @@ static bool add_end(struct config *c, const struct config_pair *p,
     return true;
 }
 
-/* "1..512: 32, 128"; dots: where the two are. */
+/* Sizes of a range by steps are so many steps behind its begin. */
+static bool check_step(struct config *c, const struct config_pair *p,
+                       const struct config_symbol *s)
+{
+    if ((s->most - s->least) % s->step) {
+        config_error(c, p->value_place,
+                     "a range from %" PRId64 " by steps of %" PRId64
+                     " does not end at %" PRId64,
+                     s->least, s->step, s->most);
+        return false;
+    }
+    for (size_t i = 0; i < s->n_sizes; i++)
+        if ((s->sizes[i] - s->least) % s->step) {
+            config_error(c, p->value_place,
+                         "%" PRId64 " is no size of a range from %" PRId64
+                         " by steps of %" PRId64,
+                         s->sizes[i], s->least, s->step);
+            return false;
+        }
+    return true;
+}
+
+/* "512", or "512/32" with a step. */
+static bool read_end(struct config *c, const struct config_pair *p, struct span to,
+                     struct config_symbol *out)
+{
+    const char *slash = memchr(to.text, '/', to.n);
+    const size_t n = slash ? (size_t)(slash - to.text) : to.n;
+    const struct span step =
+        slash ? span_trim((struct span){slash + 1, to.n - n - 1}) : to;
+    return span_int(c, p, span_trim((struct span){to.text, n}),
+                    out->least > 0 ? out->least : 1, INT32_MAX, &out->most) &&
+           (!slash || span_int(c, p, step, 1, INT32_MAX, &out->step));
+}
+
+/* "1..512: 32, 128", "32..512/32: 256"; dots: where the two are. */
 static bool read_range(struct config *c, const struct config_pair *p, const char *dots,
                        struct config_symbol *out)
 {
@@ -65,8 +100,7 @@ static bool read_range(struct config *c, const struct config_pair *p, const char
         return false;
     }
     const struct span to = span_trim((struct span){dots + 2, (size_t)(last - dots - 2)});
-    if (!span_int(c, p, from, 0, INT32_MAX, &out->least) ||
-        !span_int(c, p, to, out->least > 0 ? out->least : 1, INT32_MAX, &out->most))
+    if (!span_int(c, p, from, 0, INT32_MAX, &out->least) || !read_end(c, p, to, out))
         return false;
     if (colon) {
         const struct span list =
@@ -74,7 +108,7 @@ static bool read_range(struct config *c, const struct config_pair *p, const char
         if (!read_sizes(c, p, list, out->least, out->most, out))
             return false;
     }
-    return add_end(c, p, out);
+    return check_step(c, p, out) && add_end(c, p, out);
 }
 
 static bool read_symbol(struct config *c, const struct config_pair *p,
@@ -110,6 +144,7 @@ void config_profile(struct config *c)
         struct config_symbol *symbol = &c->symbols[i];
         p->used = true;
         symbol->name = p->key;
+        symbol->step = 1;
         symbol->place = p->value_place;
         if (!read_symbol(c, p, symbol))
             symbol->most = -1;

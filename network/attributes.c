@@ -77,16 +77,16 @@ static void write_string(char *at, const struct config_pair *p, struct block *b)
     memcpy(at, &value, sizeof value);
 }
 
-static void note_names(const strata_attr *a, const int *symbols, size_t n,
+static void note_names(const strata_attr *a, const struct config_part *parts, size_t n,
                        struct block *b)
 {
     struct attribute_names *names = b->names;
     for (size_t i = 0; names && i < n && b->status == STRATA_OK; i++) {
-        if (symbols[i] < 0)
+        if (parts[i].symbol < 0)
             continue;
         b->status = grow(&names->v, &names->capacity, names->n, sizeof *names->v, b->err);
         if (b->status == STRATA_OK)
-            names->v[names->n++] = (struct attribute_name){a, (int)i, symbols[i]};
+            names->v[names->n++] = (struct attribute_name){a, (int)i, parts[i]};
     }
 }
 
@@ -94,12 +94,12 @@ static void write_ints(struct config *c, const strata_attr *a,
                        const struct config_pair *p, char *at, struct block *b)
 {
     int64_t numbers[LIST_MAX];
-    int symbols[LIST_MAX];
+    struct config_part parts[LIST_MAX];
     size_t n = 0;
     if (*p->value && !config_dims(c, p, integer_min(a), integer_max(a), numbers, LIST_MAX,
-                                  &n, b->names ? symbols : NULL))
+                                  &n, b->names ? parts : NULL))
         return;
-    note_names(a, symbols, n, b);
+    note_names(a, parts, n, b);
     strata_ints value = {.n = (int64_t)n};
     value.v = n ? block_copy(b, numbers, n * sizeof numbers[0]) : NULL;
     memcpy(at, &value, sizeof value);

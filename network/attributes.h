@@ -13,7 +13,7 @@
 struct attribute_name {
     const strata_attr *attr; /* STRATA_INTS */
     int entry;
-    int symbol; /* index of config_symbols */
+    struct config_part part; /* its symbol is an index of config_symbols */
 };
 
 struct attribute_names {

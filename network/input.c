@@ -70,13 +70,20 @@ static void read_transform(struct config *c, struct config_section *s,
 }
 
 static void read_shape(struct config *c, struct config_section *s,
-                       struct network_tensor *t, int symbols[STRATA_MAX_RANK])
+                       struct network_tensor *t,
+                       struct config_part parts[STRATA_MAX_RANK])
 {
     const struct config_pair *p = config_require(c, s, "shape");
     size_t rank;
     if (!p ||
-        !config_dims(c, p, 0, NETWORK_MAX_DIM, t->dims, STRATA_MAX_RANK, &rank, symbols))
+        !config_dims(c, p, 0, NETWORK_MAX_DIM, t->dims, STRATA_MAX_RANK, &rank, parts))
         return;
+    for (size_t d = 0; d < rank; d++)
+        if (parts[d].times != parts[d].over) {
+            config_error(c, p->value_place,
+                         "an input's dim is a size, and no part of one");
+            return;
+        }
     if (network_elements(t->dims, (int)rank) < 0)
         config_error(c, p->value_place, "more than 2^40 elements");
     else
@@ -150,11 +157,12 @@ static int add_input(struct loader *l, const char *name, struct network_input **
 }
 
 static void name_dims(const struct loader *l, struct network_input *in,
-                      const struct network_tensor *t, const int symbols[STRATA_MAX_RANK])
+                      const struct network_tensor *t,
+                      const struct config_part parts[STRATA_MAX_RANK])
 {
     for (int d = 0; d < STRATA_MAX_RANK; d++)
         in->symbols[d] =
-            (int8_t)(d < t->rank ? network_symbol_of(l->net, l->c, symbols[d]) : -1);
+            (int8_t)(d < t->rank ? network_symbol_of(l->net, l->c, parts[d].symbol) : -1);
 }
 
 int network_input(struct loader *l, struct config_section *s)
@@ -168,12 +176,12 @@ int network_input(struct loader *l, struct config_section *s)
         config_error(l->c, s->place, "more than %d inputs", NETWORK_MAX_INPUTS);
         return STRATA_OK;
     }
-    int symbols[STRATA_MAX_RANK];
+    struct config_part parts[STRATA_MAX_RANK];
     int dtype, status = add_input(l, s->name, &in, &t);
     if (status != STRATA_OK)
         return status;
-    read_shape(l->c, s, t, symbols);
-    name_dims(l, in, t, symbols);
+    read_shape(l->c, s, t, parts);
+    name_dims(l, in, t, parts);
     read_dtype(l->c, s, t, &dtype);
     in->format = (struct format){.dtype = dtype, .order = ORDER_LINEAR, .vector = 1};
     read_binding(l->c, s, t, &in->format);
@@ -202,7 +210,7 @@ int network_state(struct loader *l, struct config_section *s)
                      NETWORK_MAX_INPUTS);
         return STRATA_OK;
     }
-    int symbols[STRATA_MAX_RANK];
+    struct config_part parts[STRATA_MAX_RANK];
     int dtype, status = grow(&l->net->states, &l->states_capacity, l->net->n_states,
                              sizeof *l->net->states, l->err);
     if (status == STRATA_OK)
@@ -211,8 +219,8 @@ int network_state(struct loader *l, struct config_section *s)
         return status;
     state = &l->net->states[l->net->n_states++];
     *state = (struct network_state){.input = t->port, .place = s->place};
-    read_shape(l->c, s, t, symbols);
-    name_dims(l, in, t, symbols);
+    read_shape(l->c, s, t, parts);
+    name_dims(l, in, t, parts);
     read_dtype(l->c, s, t, &dtype);
     in->format = (struct format){.dtype = dtype, .order = ORDER_LINEAR, .vector = 1};
     read_binding(l->c, s, t, &in->format);

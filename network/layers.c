@@ -117,10 +117,10 @@ static int read_attributes(struct loader *l, struct draft *d)
         status = STRATA_ENOMEM;
     for (size_t i = 0; layer->names && i < names.n; i++) {
         const struct attribute_name *n = &names.v[i];
-        const int symbol = network_symbol_of(l->net, l->c, n->symbol);
+        const int symbol = network_symbol_of(l->net, l->c, n->part.symbol);
         if (symbol >= 0) /* more than there may be: its error was recorded */
-            layer->names[layer->n_names++] =
-                (struct network_name){n->attr, n->entry, symbol};
+            layer->names[layer->n_names++] = (struct network_name){
+                n->attr, n->entry, symbol, n->part.times, n->part.over};
     }
     free(names.v);
     return status;

@@ -26,6 +26,7 @@ NETWORK_SOURCES = \
 	network/import/symbols/memo.h \
 	network/import/symbols/points.c \
 	network/import/symbols/settle.c \
+	network/import/symbols/step.c \
 	network/import/symbols/symbols.c \
 	network/import/symbols/symbols.h \
 	network/import/control/body.c \

@@ -37,7 +37,8 @@ void network_name_size(strata_network *version, int symbol, int64_t size)
         for (size_t k = 0; k < layer->n_names; k++) {
             const struct network_name *name = &layer->names[k];
             if (name->symbol == symbol) /* the version's own: copy_params */
-                ((int64_t *)list_of(layer, name)->v)[name->entry] = size;
+                ((int64_t *)list_of(layer, name)->v)[name->entry] =
+                    size * name->times / name->over;
         }
     }
 }

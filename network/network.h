@@ -50,7 +50,7 @@ struct network_input {
 /* A name of [profile] that stands for several sizes. */
 struct network_symbol {
     char *name;
-    int64_t least, most;
+    int64_t least, most, step; /* sizes between are steps behind the least */
     int64_t sizes[CONFIG_MAX_SIZES]; /* to plan for, ascending; the last is most */
     size_t n_sizes;
 };
@@ -122,6 +122,7 @@ struct network_weight {
 struct network_name {
     const strata_attr *attr; /* STRATA_INTS */
     int entry, symbol;
+    int64_t times, over; /* the size by this, which divides it */
 };
 
 struct network_layer {

@@ -37,6 +37,7 @@ int network_profile(struct loader *l)
         net->n_symbols++;
         s->least = all[i].least;
         s->most = all[i].most;
+        s->step = all[i].step;
         s->n_sizes = all[i].n_sizes;
         memcpy(s->sizes, all[i].sizes, sizeof s->sizes);
     }
@@ -98,7 +99,7 @@ void network_settle_profile(struct loader *l)
                 "'%s' has several sizes, and stands in no input's shape; give it "
                 "one",
                 s->name);
-        if (first && s->least > 0 && net->batch_symbol < 0)
+        if (first && s->least > 0 && s->step == 1 && net->batch_symbol < 0)
             net->batch_symbol = (int)i;
     }
     if (plans > NETWORK_MAX_PLANS)

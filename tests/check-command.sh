@@ -255,7 +255,13 @@ expect 0 '^y  *1  *1  *[0-6] ' 'and runs at a size of them' \
     $strata run "$scratch/free.ini" random:1 --dim T=7 --dim batch=2
 expect 0 'set: 6 values, 0 wrong' 'import --check has the sizes of its files' \
     $strata import "$scratch/free.onnx" --check "$scratch/set" --dim batch=1,4
-for sizes in 9..2 1.. ..4 1..4:9 1..4,8 1..4:; do
+$strata import "$scratch/free.onnx" -o "$scratch/free.ini" --dim batch=1,4 \
+    --dim T=2..10/4:6 >"$log" 2>&1
+result $? 'import takes ranges by steps'
+expect 0 '^T = 2\.\.10/4: 6, 10$' 'and writes them' cat "$scratch/free.ini"
+expect 2 'T = 7 is none of 2, 6, ... of \[profile\], by steps of 4' 'and a run has no other' \
+    $strata run "$scratch/free.ini" random:1 --dim T=7 --dim batch=2
+for sizes in 9..2 1.. ..4 1..4:9 1..4,8 1..4: 2..9/2 1..4/0 2..8/2:3 2..8/; do
     expect 2 "'T=$sizes' is not NAME=N, NAME=N,N,... or NAME=N..N:N" \
         "import refuses --dim T=$sizes" \
         $strata import "$scratch/free.onnx" -o "$scratch/free.ini" --dim "T=$sizes"

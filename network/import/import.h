@@ -31,13 +31,13 @@ struct import_shape {
     int rank;
     int64_t dims[STRATA_MAX_RANK];
 };
-/* Sizes of a symbol: "batch=1", "batch=1,8,32" or "T=1..512:32,128". */
+/* Sizes of a symbol: "batch=1", "batch=1,8,32", "T=1..512:32,128" or "H=32..512/32". */
 struct import_symbol {
     const char *name;
     size_t n;
     int64_t values[CONFIG_MAX_SIZES]; /* that are listed, the end of the range too */
     bool range;                       /* from `least` on; else from 1 where n > 1 */
-    int64_t least;
+    int64_t least, step;              /* step 0: not told */
 };
 /* An input of the model that is a constant here. */
 struct import_constant {

@@ -48,10 +48,16 @@ const struct value *map_constant(struct mapping *m, int i, const char *what)
     if (!v || v->constant)
         return v;
     import_want(m->im, v);
-    map_refuse(m,
-               "input '%s' must be constant; it is '%s', which is computed: give "
-               "--constant NAME=FILE for what it comes from, or --shape",
-               what, v->name);
+    if (v->node)
+        map_refuse(m,
+                   "input '%s' must be constant; it is '%s', which is computed: give "
+                   "--constant NAME=FILE for what it comes from, or --shape",
+                   what, v->name);
+    else
+        map_refuse(m,
+                   "input '%s' must be constant; it is the model's input '%s': give "
+                   "--constant %s=FILE",
+                   what, v->name, v->name);
     return NULL;
 }
 

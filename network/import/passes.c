@@ -11,15 +11,23 @@
 #include "network/import/symbols/memo.h"
 
 /* All reasons as one message. */
+/* Where plugins were looked for is told once, behind the last of what it lets down. */
+static void append_refusal(strata_error *err, const char *text, bool last)
+{
+    const char *searched = last ? NULL : strstr(text, "\n  searched:");
+    error_append(err, "%s%.*s", err && *err->message ? "\n" : "",
+                 (int)(searched ? (size_t)(searched - text) : strlen(text)), text);
+}
+
 int import_refused(const struct import *im, strata_error *err)
 {
     const size_t n =
         im->n_refusals < IMPORT_MAX_REFUSALS ? im->n_refusals : IMPORT_MAX_REFUSALS;
     if (im->all_refusals == 0)
         return STRATA_OK;
-    error_set(err, STRATA_EUNSUPPORTED, "%s", im->refusals[0].text);
-    for (size_t i = 1; i < n; i++)
-        error_append(err, "\n%s", im->refusals[i].text);
+    error_set(err, STRATA_EUNSUPPORTED, "%s", "");
+    for (size_t i = 0; i < n; i++)
+        append_refusal(err, im->refusals[i].text, i + 1 == n);
     if (im->all_refusals > n)
         error_append(err, "\nand %zu more", im->all_refusals - n);
     return STRATA_EUNSUPPORTED;

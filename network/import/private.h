@@ -23,6 +23,8 @@ struct symbol {
     char name[CONFIG_MAX_KEY + 1];   /* in [profile] */
     int64_t value;                   /* in this import */
     int64_t least, most;             /* in [profile]; equal: one size */
+    int64_t step;                    /* sizes are so many of it from `most` */
+    bool open;                       /* no option tells where the range begins */
     int64_t sizes[CONFIG_MAX_SIZES]; /* that are listed there, ascending to `most` */
     size_t n;
     bool first;                 /* inputs' shapes begin with it: the batch */

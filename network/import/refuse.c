@@ -42,7 +42,10 @@ void import_refuse_node(struct import *im, const struct node *n, const char *op,
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    import_refuse(im, op, "node '%s' (%s%s%s, opset %lld): %s", n->name, n->domain,
+    const struct value *made = n->n_out > 0 ? graph_value(&im->g, n->out[0]) : NULL;
+    const bool named = *n->name || !made || !*made->name;
+    import_refuse(im, op, "%s '%s' (%s%s%s, opset %lld): %s",
+                  named ? "node" : "the node of", named ? n->name : made->name, n->domain,
                   *n->domain ? "::" : "", n->op, (long long)n->version, text);
     node_refuse(&im->g, n);
 }

@@ -54,6 +54,7 @@ static json_t *symbol_of(const struct symbol *s)
         json_object_set_new(out, "profile", json_string(s->name));
         json_object_set_new(out, "least", json_integer((json_int_t)s->least));
         json_object_set_new(out, "most", json_integer((json_int_t)s->most));
+        json_object_set_new(out, "step", json_integer((json_int_t)s->step));
         for (size_t i = 0; i < s->n; i++)
             json_array_append_new(sizes, json_integer((json_int_t)s->sizes[i]));
     }

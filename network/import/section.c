@@ -105,12 +105,17 @@ static int instance_make(struct graph *g, struct section *s, struct instance *x,
     return STRATA_OK;
 }
 
-/* The size in place of a name of the graph's; other words as they are. */
+/* The size in place of a name of the graph's, times or over what follows it; other words
+ * as they are. */
 static void put_word(FILE *f, const struct graph *g, const char *word, size_t n)
 {
+    const size_t name = strcspn(word, ",*/ ") < n ? strcspn(word, ",*/ ") : n;
+    const int64_t factor = name + 1 < n ? strtoll(word + name + 1, NULL, 10) : 1;
     for (size_t i = 0; i < g->n_sizes; i++)
-        if (strlen(g->sizes[i].name) == n && memcmp(g->sizes[i].name, word, n) == 0) {
-            fprintf(f, "%" PRId64, g->sizes[i].value);
+        if (strlen(g->sizes[i].name) == name && factor > 0 &&
+            memcmp(g->sizes[i].name, word, name) == 0) {
+            const int64_t value = g->sizes[i].value;
+            fprintf(f, "%" PRId64, word[name] == '/' ? value / factor : value * factor);
             return;
         }
     fwrite(word, 1, n, f);

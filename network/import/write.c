@@ -198,7 +198,8 @@ static void write_profile(struct writer *w)
         if (*s->reason)
             continue;
         fputs(begun ? "" : "\n[profile]\n", w->lines.f);
-        line_sizes(&w->lines, s->name, s->least, s->most, s->sizes, s->n);
+        line_sizes(&w->lines, s->name,
+                   (struct line_range){s->least, s->most, s->step, s->sizes, s->n});
         begun = true;
     }
 }

@@ -94,21 +94,22 @@ void line_dims(struct lines *w, const char *key, const int64_t *v, int n)
     w->status = dims.status;
 }
 
-void line_sizes(struct lines *w, const char *key, int64_t least, int64_t most,
-                const int64_t *sizes, size_t n)
+void line_sizes(struct lines *w, const char *key, struct line_range r)
 {
-    if (least == most || (least == 1 && n > 1)) {
-        line_ints(w, key, sizes, (int64_t)n);
+    if (r.least == r.most || (r.least == 1 && r.step == 1 && r.n > 1)) {
+        line_ints(w, key, r.sizes, (int64_t)r.n);
         return;
     }
     long at = line_begin(w, key);
-    fprintf(w->f, "%" PRId64 "..%" PRId64, least, most);
-    for (size_t i = 0; i < n; i++)
+    fprintf(w->f, "%" PRId64 "..%" PRId64, r.least, r.most);
+    if (r.step > 1)
+        fprintf(w->f, "/%" PRId64, r.step);
+    for (size_t i = 0; i < r.n; i++)
         fprintf(w->f, "%s%" PRId64,
                 i                    ? w->gap
                 : strlen(w->gap) > 1 ? ": "
                                      : ":",
-                sizes[i]);
+                r.sizes[i]);
     line_end(w, key, at);
 }
 

@@ -31,10 +31,14 @@ void line_text(struct lines *w, const char *key, const char *text);
 /* The shortest decimals that read back as the same values. */
 void line_reals(struct lines *w, const char *key, const double *v, int64_t n);
 void line_ints(struct lines *w, const char *key, const int64_t *v, int64_t n);
-/* A name's range and the sizes listed of it; as a list where that says all: older readers
- * know no range. */
-void line_sizes(struct lines *w, const char *key, int64_t least, int64_t most,
-                const int64_t *sizes, size_t n);
+/* A name's range, and the sizes listed of it. */
+struct line_range {
+    int64_t least, most, step;
+    const int64_t *sizes;
+    size_t n;
+};
+/* As a list where that says all: older readers know no range. */
+void line_sizes(struct lines *w, const char *key, struct line_range r);
 void line_int(struct lines *w, const char *key, int64_t value);
 void line_flag(struct lines *w, const char *key, bool value);
 void line_word(struct lines *w, const char *key, const char *word);

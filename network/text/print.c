@@ -390,8 +390,9 @@ static void print_profile(struct printing *p, const struct config_section *s)
     p->lines.section = s->kind;
     fputs("\n[profile]\n", p->lines.f);
     for (size_t i = 0; i < n; i++)
-        line_sizes(&p->lines, all[i].name, all[i].least, all[i].most, all[i].sizes,
-                   all[i].n_sizes);
+        line_sizes(&p->lines, all[i].name,
+                   (struct line_range){all[i].least, all[i].most, all[i].step,
+                                       all[i].sizes, all[i].n_sizes});
 }
 
 /* What stands once in each file, as one. */

@@ -69,7 +69,8 @@ static void write_profile(struct lines *w, const strata_network *net)
     fputs("\n[profile]\n", w->f);
     for (size_t i = 0; i < net->n_symbols; i++) {
         const struct network_symbol *s = &net->symbols[i];
-        line_sizes(w, s->name, s->least, s->most, s->sizes, s->n_sizes);
+        line_sizes(w, s->name,
+                   (struct line_range){s->least, s->most, s->step, s->sizes, s->n_sizes});
     }
 }
 
@@ -179,10 +180,16 @@ static void write_names(struct lines *w, const strata_network *net,
     const long at = line_begin(w, a->name);
     for (int64_t i = 0; i < list->n; i++) {
         fputs(i ? "," : "", w->f);
-        if (name < end && name->attr == a && name->entry == i)
-            fputs(net->symbols[name++->symbol].name, w->f);
-        else
+        if (name == end || name->attr != a || name->entry != i) {
             fprintf(w->f, "%" PRId64, list->v[i]);
+            continue;
+        }
+        fputs(net->symbols[name->symbol].name, w->f);
+        if (name->times > 1)
+            fprintf(w->f, "*%" PRId64, name->times);
+        else if (name->over > 1)
+            fprintf(w->f, "/%" PRId64, name->over);
+        name++;
     }
     line_end(w, a->name, at);
 }

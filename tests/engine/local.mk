@@ -19,6 +19,7 @@ CRITERION_TESTS += \
 	tests/engine/refusal \
 	tests/engine/save \
 	tests/engine/sizes/shapes \
+	tests/engine/sizes/steps \
 	tests/engine/sizes/versions \
 	tests/engine/devices/mixture \
 	tests/engine/devices/staging \
@@ -28,6 +29,9 @@ CRITERION_TESTS += \
 	tests/engine/threads
 tests_engine_batch_SOURCES = tests/engine/batch.c tests/engine/batch_net.h
 tests_engine_sizes_shapes_SOURCES = tests/engine/sizes/shapes.c \
+	tests/engine/sizes/sizes_net.h \
+	tests/engine/batch_net.h
+tests_engine_sizes_steps_SOURCES = tests/engine/sizes/steps.c \
 	tests/engine/sizes/sizes_net.h \
 	tests/engine/batch_net.h
 tests_engine_sizes_versions_SOURCES = tests/engine/sizes/versions.c \

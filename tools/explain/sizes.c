@@ -50,7 +50,7 @@ static int add_between(struct table *t, const strata_engine *e, size_t symbol,
     int status = STRATA_OK;
     for (size_t k = 0; k < s->n_sizes && status == STRATA_OK; below = s->sizes[k++]) {
         memcpy(sizes, e->sizes, sizeof sizes);
-        sizes[symbol] = below + (s->sizes[k] - below) / 2;
+        sizes[symbol] = below + (s->sizes[k] - below) / s->step / 2 * s->step;
         if (sizes[symbol] != below || (k == 0 && below != s->sizes[0]))
             status = add_row(t, e, sizes, err);
     }

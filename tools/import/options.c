@@ -73,7 +73,7 @@ int model_add_shape(struct model_options *o, const char *text, strata_error *err
     return STRATA_OK;
 }
 
-/* "1..512" or "1..512:32,128", as [profile] has it; of the sizes that are listed the end
+/* "1..512", "1..512:32,128" or "32..512/32", as [profile] has it; of the sizes that are listed the end
  * is one. False: it reads otherwise. */
 static bool read_range(struct import_symbol *s, const char *text)
 {
@@ -87,10 +87,16 @@ static bool read_range(struct import_symbol *s, const char *text)
     const long long most = strtoll(text, &end, 10);
     if (end == text || errno || least < 0 || most <= least || most > NETWORK_MAX_DIM)
         return false;
+    if (*end == '/') {
+        s->step = strtoll(end + 1, &end, 10);
+        if (errno || s->step < 1 || (most - least) % s->step)
+            return false;
+    }
     if (*end == ':' && (n = read_numbers(s->values, end + 1, CONFIG_MAX_SIZES - 1)) == 0)
         return false;
     for (int i = 0; i < n; i++)
-        if (s->values[i] < least || s->values[i] > most)
+        if (s->values[i] < least || s->values[i] > most ||
+            (s->step && (s->values[i] - least) % s->step))
             return false;
     s->values[n++] = most;
     s->n = (size_t)n;
@@ -102,7 +108,8 @@ static bool read_range(struct import_symbol *s, const char *text)
 int model_add_symbol(struct model_options *o, const char *text, strata_error *err)
 {
     static const char needed[] =
-        "NAME=N, NAME=N,N,... or NAME=N..N:N,..., as in batch=1,8 or length=1..512:128";
+        "NAME=N, NAME=N,N,... or NAME=N..N:N,..., as in batch=1,8, "
+        "length=1..512:128 or height=32..512/32";
     struct import_symbol s = {0};
     const char *rest;
     int n = 0;

@@ -101,8 +101,9 @@ bool control_integer(struct import *im, struct node *n, int value, const char *w
     if (v)
         import_want(im, v);
     import_refuse_node(im, n, NULL,
-                       "%s is not constant; it is '%s': give --constant NAME=FILE for "
-                       "what it comes from",
+                       v && *v->name ? "%s is not constant; it is '%s': give --constant "
+                                       "NAME=FILE for what it comes from"
+                                     : "%s is not constant; it hangs on values%s",
                        what, v ? v->name : "");
     return false;
 }

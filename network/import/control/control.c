@@ -12,7 +12,7 @@
 #define ROUNDS "; at most 1024 nodes of all rounds"
 
 const struct control control_graphs[] = {
-    {"If", "the condition", control_if},
+    {"If", "the condition, unless both branches are of one shape", control_if},
     {"Loop", "trip count and conditions" ROUNDS, control_loop},
     {"Scan", "batch 1 before opset 9" ROUNDS, control_scan},
     {"SequenceMap", "a list made in the model" ROUNDS, control_sequence_map},

@@ -8,10 +8,75 @@
 #include <stdio.h>
 #include <string.h>
 
+/* ---- branches ------------------------------------------------------------------------
+ */
+
+/* A branch's values, or NULL where something of it was refused. */
+static const int *run_branch(struct import *im, struct node *n, const char *name,
+                             strata_error *err, int *status)
+{
+    struct body b;
+    const size_t refusals = im->all_refusals;
+    int *out = arena_get(&im->g.arena, (size_t)n->n_out, sizeof *out);
+    if (!out || !body_open(&b, im, n, name, 0, n->n_out))
+        return NULL;
+    for (int i = 0; i < n->n_out; i++) {
+        struct value *v = graph_value(&im->g, out[i] = graph_add_value(&im->g, ""));
+        if (v)
+            v->readers = 1;
+    }
+    *status = body_run(&b, *name == 't' ? "then/" : "else/", NULL, out, err);
+    return *status == STRATA_OK && im->all_refusals == refusals ? out : NULL;
+}
+
+/* Whether one element of a condition chooses between the two: they are of one shape. */
+static bool is_choice(const struct value *condition, const struct value *a,
+                      const struct value *b)
+{
+    bool same = a && b && !a->sequence && !b->sequence && a->dtype == b->dtype &&
+                a->rank >= 0 && a->rank == b->rank && condition->rank >= 0 &&
+                condition->rank <= a->rank && value_count(condition) == 1;
+    for (int d = 0; same && d < a->rank; d++)
+        same = a->dims[d] == b->dims[d];
+    return same;
+}
+
+/* A condition that is computed: both branches, and what it chooses of them, where they
+ * are of like shapes. False: they are not, and nothing is refused. */
+static bool choose_later(struct import *im, struct node *n, strata_error *err,
+                         int *status)
+{
+    struct graph *g = &im->g;
+    const size_t refusals = im->n_refusals, all = im->all_refusals;
+    const int *a = run_branch(im, n, "then_branch", err, status);
+    const int *b = a ? run_branch(im, n, "else_branch", err, status) : NULL;
+    bool good = b != NULL;
+    for (int i = 0; good && i < n->n_out; i++)
+        good = is_choice(graph_value(g, n->in[0]), graph_value(g, a[i]),
+                         graph_value(g, b[i]));
+    for (int i = 0; good && i < n->n_out; i++) {
+        const int in[] = {n->in[0], a[i], b[i]};
+        if (n->out[i] >= 0)
+            graph_add_node(g, "Where", in, 3, &n->out[i], 1);
+    }
+    if (!good) {
+        im->n_refusals = refusals;
+        im->all_refusals = all;
+    }
+    return good;
+}
+
 int control_if(struct import *im, struct node *n, strata_error *err)
 {
     int64_t condition;
+    int status = STRATA_OK;
     struct body b;
+    const struct value *v =
+        n->n_in > n->n_captured ? graph_value(&im->g, n->in[0]) : NULL;
+    if (v && !v->constant && !v->refused) {
+        if (choose_later(im, n, err, &status) || status != STRATA_OK)
+            return status;
+    }
     if (n->n_in <= n->n_captured ||
         !control_integer(im, n, n->in[0], "the condition", &condition) ||
         !body_open(&b, im, n, condition ? "then_branch" : "else_branch", 0, n->n_out))

@@ -60,15 +60,32 @@ static void gather(struct mapping *m, int64_t axis, int out, int rank)
         section_integer(m->g, m->s, "axis", axis);
 }
 
-/* Whether indices are those of all elements of a list, in order: other dims of it, as an
- * as_strided becomes. */
-static bool is_all_in_order(const struct value *x, const struct value *index)
+/* Whether indices are those of all that a dim has, in order: other dims for it, as of an
+ * as_strided, or of a matrix whose rows are told by numbers. One index alone may be a
+ * first element by intent, of a dim that has more at another size. */
+static bool is_all_in_order(const struct value *x, int64_t axis,
+                            const struct value *index)
 {
     const int64_t n = value_count(index);
-    bool all = index->constant && x->rank == 1 && n == x->dims[0];
+    bool all = index->constant && index->rank > 0 && n == x->dims[axis] &&
+               (n > 1 || x->rank == 1) && x->rank - 1 + index->rank <= STRATA_MAX_RANK;
     for (int64_t i = 0; all && i < n; i++)
         all = value_integer(index, i) == i;
     return all;
+}
+
+/* The dims of a Gather's result. */
+static int gathered_dims(const struct value *x, int64_t axis, const struct value *index,
+                         int64_t *dims)
+{
+    int n = 0;
+    for (int d = 0; d < x->rank; d++) {
+        for (int i = 0; d == axis && i < index->rank; i++)
+            dims[n++] = index->dims[i];
+        if (d != axis)
+            dims[n++] = x->dims[d];
+    }
+    return n;
 }
 
 /* A scalar index drops the dim that it is of. */
@@ -76,14 +93,13 @@ static void make_gather(struct mapping *m)
 {
     const struct value *x = map_input(m, 0), *index = map_input(m, 1);
     int64_t dims[STRATA_MAX_RANK];
-    int n = 0;
     if (!x || !index)
         return;
     const int64_t axis = map_axis(m, node_integer(m->node, "axis", 0), x->rank);
     if (m->refused)
         return;
-    if (index->rank > 0 && is_all_in_order(x, index)) {
-        map_reshape(m, m->node->in[0], 0, index->rank, index->dims);
+    if (is_all_in_order(x, axis, index)) {
+        map_reshape(m, m->node->in[0], 0, gathered_dims(x, axis, index, dims), dims);
         return;
     }
     if (index->rank > 0) {
@@ -96,11 +112,8 @@ static void make_gather(struct mapping *m)
         take_slice(m, axis, value_integer(index, 0), out);
     else
         gather(m, axis, out, last ? 0 : -1);
-    for (int d = 0; d < x->rank; d++)
-        if (d != axis)
-            dims[n++] = x->dims[d];
     if (!last && !m->refused)
-        map_reshape(m, out, 0, n, dims);
+        map_reshape(m, out, 0, gathered_dims(x, axis, index, dims), dims);
 }
 
 /* ---- places that a list tells --------------------------------------------------------

@@ -59,47 +59,70 @@ static bool least_sizes(const struct search *x, int64_t *sizes)
     return any;
 }
 
-static void assume_least(struct search *x, int64_t least)
+/* Begin ranges there: that of a symbol, or, for -1, all that are assumed. */
+static void set_least(struct search *x, int symbol, int64_t least)
 {
-    for (int i = 0; i < x->start.n_symbols; i++)
-        if (x->start.symbols[i].assumed)
-            x->start.symbols[i].least = least;
+    for (int i = 0; i < x->start.n_symbols; i++) {
+        struct symbol *s = &x->start.symbols[i];
+        if (symbol == i || (symbol < 0 && s->assumed))
+            s->least = symbol_size(s, least);
+    }
 }
 
-static bool is_settled(struct search *x, struct import *any, int64_t least)
+/* Others than this one, or than those that are assumed, have the sizes of a run. */
+static bool is_settled(struct search *x, struct import *any, int symbol, int64_t least)
 {
     int64_t sizes[IMPORT_SYMBOLS];
     strata_error why = {0};
-    assume_least(x, least);
-    least_sizes(x, sizes);
+    set_least(x, symbol, least);
+    search_fixed(x, sizes);
+    for (int i = 0; i < x->start.n_symbols; i++) {
+        const struct symbol *s = &x->start.symbols[i];
+        if (symbol_is_kept(s) && (symbol < 0 ? s->assumed : symbol == i))
+            sizes[i] = s->least;
+    }
     return symbols_settle(any, sizes, &why) == STRATA_OK;
 }
 
 /* As far below the end as the layers take it. */
-static void find_least(struct search *x, struct import *any)
+static void find_least(struct search *x, struct import *any, int symbol)
 {
     int64_t refused = 0, least = 0;
-    for (int i = 0; i < x->start.n_symbols; i++)
-        if (x->start.symbols[i].assumed && symbol_is_kept(&x->start.symbols[i]))
-            least = x->start.symbols[i].most;
-    if (least && is_settled(x, any, 1))
+    for (int i = 0; i < x->start.n_symbols; i++) {
+        const struct symbol *s = &x->start.symbols[i];
+        if (symbol_is_kept(s) && (symbol < 0 ? s->assumed : symbol == i))
+            least = s->most;
+    }
+    if (least && is_settled(x, any, symbol, 1))
         least = 1;
     while (least - refused > 1) {
         const int64_t middle = refused + (least - refused) / 2;
-        if (is_settled(x, any, middle))
+        if (is_settled(x, any, symbol, middle))
             least = middle;
         else
             refused = middle;
     }
-    assume_least(x, least);
+    set_least(x, symbol, least);
 }
 
-/* A range that is assumed need not begin at 1, which means more than other sizes. */
+/* Where no option tells where a range begins. */
+static void find_all_least(struct search *x, struct import *any)
+{
+    find_least(x, any, -1);
+    for (int i = 0; i < x->start.n_symbols; i++) {
+        const struct symbol *s = &x->start.symbols[i];
+        if (symbol_is_kept(s) && s->open && !s->assumed)
+            find_least(x, any, i);
+    }
+}
+
+/* A range of which no option tells the begin need not begin at 1, which means more than
+ * other sizes. */
 static int check_least(struct search *x, struct import *any, int *blamed,
                        strata_error *why)
 {
     int64_t sizes[IMPORT_SYMBOLS];
-    find_least(x, any);
+    find_all_least(x, any);
     if (!least_sizes(x, sizes))
         return STRATA_OK;
     int status = check_at(x, any, sizes, why);
@@ -107,10 +130,10 @@ static int check_least(struct search *x, struct import *any, int *blamed,
         return status;
     status = blame(x, any, sizes, blamed, why);
     const struct symbol *s = &x->start.symbols[*blamed];
-    if (status != STRATA_EUNSUPPORTED || !s->assumed || s->least != 1)
+    if (status != STRATA_EUNSUPPORTED || !s->open || s->least > s->step)
         return status;
     strata_error second = {0};
-    assume_least(x, 2);
+    set_least(x, s->assumed ? -1 : *blamed, s->least + 1);
     least_sizes(x, sizes);
     return check_at(x, any, sizes, &second) == STRATA_OK ? STRATA_OK : status;
 }
@@ -129,7 +152,7 @@ static int check_beside(const struct search *x, struct import *any, int *blamed,
             continue;
         *blamed = i;
         search_fixed(x, sizes);
-        sizes[i] = s->most > 2 ? s->most - 1 : s->most + 1;
+        sizes[i] = s->most - s->step > 1 ? s->most - s->step : s->most + s->step;
         status = symbols_settle(any, sizes, why);
     }
     return status;

@@ -109,6 +109,8 @@ static void take_sizes(const struct import *im, struct symbol *s)
         add_size(s, s->first ? 1 : MOST_ASSUMED);
     s->most = s->sizes[s->n - 1];
     s->least = o && o->range ? o->least : s->n > 1 || s->assumed ? 1 : s->most;
+    s->step = o && o->step ? o->step : 1;
+    s->open = !(o && o->range) && s->least != s->most;
     if (s->most == 0)
         snprintf(s->reason, sizeof s->reason, "a batch has rows");
 }

@@ -14,7 +14,8 @@
 /* What an entry is for any size; a number, -1 and 0 among them, or a symbol. */
 struct entry {
     int64_t number;
-    int symbol; /* -1: a number */
+    int symbol;          /* -1: a number */
+    int64_t times, over; /* by which a symbol's size is taken */
 };
 
 /* By import. */
@@ -69,14 +70,37 @@ static struct entry number(int64_t v)
     return (struct entry){.number = v, .symbol = -1};
 }
 
-/* A number where all agree, else the symbol whose sizes they are. */
+/* The symbol whose sizes they are, or are so many times as much or a whole part of, but
+ * of the batch, whose rows would not be rows. */
+static bool say_part(const struct comparison *c, const int64_t *v, struct entry *out)
+{
+    const struct import *im = c->im[0];
+    const int symbol = compare_symbol(c, v);
+    if (symbol >= 0) {
+        *out = (struct entry){.symbol = symbol, .times = 1, .over = 1};
+        return true;
+    }
+    for (int i = 0; i < im->n_symbols; i++) {
+        const struct symbol *s = &im->symbols[i];
+        const int64_t size = s->value, times = v[0] > size ? v[0] / size : 1,
+                      over = v[0] < size && v[0] > 0 ? size / v[0] : 1;
+        bool same =
+            !*s->reason && !s->first && s->step % over == 0 && s->most % over == 0;
+        for (int p = 0; same && p < c->n; p++)
+            same = c->im[p]->symbols[i].value * times == v[p] * over;
+        if (same) {
+            *out = (struct entry){.symbol = i, .times = times, .over = over};
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A number where all agree, else the symbol that says them. */
 static bool say(const struct comparison *c, const int64_t *v, struct entry *out)
 {
     *out = number(v[0]);
-    if (compare_equal(c, v))
-        return true;
-    out->symbol = compare_symbol(c, v);
-    return out->symbol >= 0;
+    return compare_equal(c, v) || say_part(c, v, out);
 }
 
 static bool say_list(const struct comparison *c, struct list *l)
@@ -185,12 +209,10 @@ static bool say_open(const struct comparison *c, struct list *l, const bool *ope
         if (!open[d])
             continue;
         dims_column(c, to, d, v);
-        const int symbol = compare_symbol(c, v);
-        if (symbol >= 0 && (n_open > 1 || inferred >= 0))
-            l->any[d] = (struct entry){.symbol = symbol};
-        else if (inferred < 0)
+        const bool whole = compare_symbol(c, v) >= 0 && (n_open > 1 || inferred >= 0);
+        if (!whole && inferred < 0)
             l->any[inferred = d] = number(-1);
-        else
+        else if (!say_part(c, v, &l->any[d]))
             return false;
         n_open--;
     }
@@ -233,9 +255,13 @@ static const char *print_list(const struct comparison *c, const struct list *l)
     for (int d = 0; d < l->n && text; d++) {
         const struct entry *e = &l->any[d];
         const char *gap = d ? ", " : "";
-        text = e->symbol < 0 ? arena_print(a, "%s%s%" PRId64, text, gap, e->number)
-                             : arena_print(a, "%s%s%s", text, gap,
-                                           c->im[0]->symbols[e->symbol].name);
+        text = e->symbol < 0  ? arena_print(a, "%s%s%" PRId64, text, gap, e->number)
+               : e->times > 1 ? arena_print(a, "%s%s%s*%" PRId64, text, gap,
+                                            c->im[0]->symbols[e->symbol].name, e->times)
+               : e->over > 1  ? arena_print(a, "%s%s%s/%" PRId64, text, gap,
+                                            c->im[0]->symbols[e->symbol].name, e->over)
+                              : arena_print(a, "%s%s%s", text, gap,
+                                            c->im[0]->symbols[e->symbol].name);
     }
     return text;
 }

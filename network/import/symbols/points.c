@@ -40,16 +40,24 @@ int search_kept(const struct search *x, int *last)
     return n;
 }
 
-/* Three sizes, the first the largest. Not 1, as dims of 1 come of much else. */
+/* Three sizes, the first the largest. Not 1, as dims of 1 come of much else; where sizes
+ * go by steps there are three (step.c). */
 static int64_t size_of(const struct symbol *s, size_t attempt, int which)
 {
     if (!symbol_has_range(s))
         return s->most + 3 - which;
     const double share = shares[attempt][which];
-    const int64_t size = s->least + (int64_t)(share * (double)(s->most - s->least));
-    const int64_t below = which ? size_of(s, attempt, 0) - which : size;
-    const int64_t least = 4 - which;
+    const int64_t any = s->least + (int64_t)(share * (double)(s->most - s->least));
+    const int64_t size = symbol_size(s, any - s->step + 1);
+    const int64_t below = which ? size_of(s, attempt, 0) - which * s->step : size;
+    const int64_t least =
+        s->step > 1 ? symbol_size(s, 1) + (2 - which) * s->step : 4 - which;
     return size > below ? below : size < least ? least : size;
+}
+
+int64_t symbol_other(const struct symbol *s, int which)
+{
+    return size_of(s, 0, which);
 }
 
 static void make_sizes(const struct search *x, size_t attempt, int which, int64_t *sizes)

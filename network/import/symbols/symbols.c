@@ -88,7 +88,8 @@ static int keep_all(struct search *x)
         status = keep(x, &blamed, &why);
         done = status == STRATA_OK;
         if (status == STRATA_EUNSUPPORTED) {
-            fix(x, blamed, &why);
+            if (!search_step(x, blamed))
+                fix(x, blamed, &why);
             status = STRATA_OK;
         } else if (status != STRATA_OK)
             *x->err = why;

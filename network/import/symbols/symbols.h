@@ -11,6 +11,7 @@
  *     compare.c   them layer by layer; list.c, constant.c what differs and can be said;
  *                 like.c tensors that say it
  *     ends.c      whether that is the model at both ends of the ranges; settle.c
+ *     step.c      sizes by steps, where the model takes no others
  *     symbols.c   all of it, until no symbol is in the way
  *     memo.c      what was folded, by a text that tells it
  */
@@ -56,9 +57,17 @@ static inline bool symbol_has_range(const struct symbol *s)
     return s->least != s->most;
 }
 
+/* The least of its sizes that is not below `least`: steps below the end. */
+static inline int64_t symbol_size(const struct symbol *s, int64_t least)
+{
+    return s->most - (s->most > least ? (s->most - least) / s->step * s->step : 0);
+}
+
 /* The size of a symbol that is fixed: of the batch the first, as a smaller one would be
  * refused by an engine; of others the end, as what is shorter can be padded. */
 int64_t symbol_fixed(const struct symbol *s);
+/* Sizes that a symbol is compared at first, beside the largest: 1 and 2. */
+int64_t symbol_other(const struct symbol *s, int which);
 /* Those of all. */
 void search_fixed(const struct search *x, int64_t *sizes);
 /* Sizes that the network is the model's at, if it stays: those that it was compared at.
@@ -76,6 +85,10 @@ int search_any(struct import **any, const struct search *x, int *blamed,
 /* ends.c: whether it is the model's own at the ends of all ranges, which it finds where
  * no option tells them; EUNSUPPORTED as above. It is then settled for the plain sizes. */
 int search_check(struct search *x, struct import *any, int *blamed, strata_error *why);
+
+/* step.c: give a symbol that is in the way larger steps, if the model is refused where it
+ * is compared, and is not with larger ones. False: that is not what is in the way. */
+bool search_step(struct search *x, int symbol);
 
 /* Whether imports of a model at other sizes are the same network; with `rewrite` the
  * first then says what it says for any. EUNSUPPORTED: which layer is in the way, and the

@@ -215,8 +215,23 @@ Test(import_inline, what_is_refused)
          "must be floats of four dims"},
         {"If of an input",
          HEAD "input c b -\ninput x f 1\nnode If c -> y then_branch={ else_branch={\n"
-              "node Abs x -> r\noutput r\n}\nnode Neg x -> r\noutput r\n}\noutput y\n",
+              "node Abs x -> r\noutput r\n}\nnode Concat x,x -> r axis=0\noutput r\n}\n"
+              "output y\n",
          "the condition is not constant; it is 'c'"},
+        {"If of an input, whose branch no layer does",
+         HEAD "input c b -\ninput x f 1\nnode If c -> y then_branch={ else_branch={\n"
+              "node Abs x -> r\noutput r\n}\nnode NonZero x -> r\noutput r\n}\n"
+              "output y\n",
+         "the condition is not constant; it is 'c'"},
+        {"Loop that a computed condition ends",
+         HEAD "init c b - 1\ninput x f 1\nnode Loop _,c,x -> y body={\n"
+              "input i i -\ninput go b -\ninput s f 1\nnode Add s,s -> t\n"
+              "init ten f 1 10\nnode Less t,ten -> l\nnode Squeeze l -> on\n"
+              "output on\noutput t\n}\noutput y\n",
+         "the condition of a round is not constant; it hangs on values"},
+        {"a weight that is an input",
+         HEAD "input w f 2x1x1\ninput x f 1x1x1\nnode Conv x,w -> y\noutput y\n",
+         "it is the model's input 'w': give --constant w=FILE"},
         {"If without a branch", HEAD "init c b - 1\nnode If c -> y\noutput y\n",
          "'then_branch' must be a graph"},
         {"Loop of an input",
@@ -253,6 +268,34 @@ Test(import_inline, what_is_refused)
     };
     for (size_t i = 0; i < ARRAY_LENGTH(refused); i++)
         expect_import_refused(refused[i].name, refused[i].text, refused[i].what);
+}
+
+/* Of two nodes whose layers no folder has. */
+Test(import_inline, where_plugins_were_sought_is_told_once)
+{
+    static const char *const names[] = {"STRATA_PLUGIN_PATH", "STRATA_PLUGIN_DIR"};
+    char *before[2];
+    for (int k = 0; k < 2; k++) {
+        const char *set = getenv(names[k]);
+        before[k] = set ? strdup(set) : NULL;
+        setenv(names[k], "/nonexistent", 1);
+    }
+    struct imported i = import_model_text(
+        HEAD "input x f 2\nnode Abs x -> a\nnode Softmax x -> y\noutput a\noutput y\n");
+    for (int k = 0; k < 2; k++) {
+        if (before[k])
+            setenv(names[k], before[k], 1);
+        else
+            unsetenv(names[k]);
+        free(before[k]);
+    }
+    const char *first = strstr(i.err.message, "searched:");
+    cr_assert_eq(i.status, STRATA_EUNSUPPORTED, "%d: %s", i.status, i.err.message);
+    cr_assert_not_null(first, "%s", i.err.message);
+    cr_expect_not_null(strstr(i.err.message, "'Unary'"), "%s", i.err.message);
+    cr_expect_not_null(strstr(i.err.message, "'Softmax'"), "%s", i.err.message);
+    cr_expect_null(strstr(first + 1, "searched:"), "%s", i.err.message);
+    imported_close(&i);
 }
 
 Test(import_inline, names_begin_with_the_callers)

@@ -3,44 +3,9 @@
  * Models that leave dims free: one network for all sizes, against the model imported at
  * each; or why a dim does not stay, and what becomes of the others.
  */
-#include <math.h>
-
 #include <strata/sizes.h>
 
-#include "tests/network/import/free_model.h"
-#include "tests/network/import/planned.h"
-
-enum { ROWS = 3, LENGTH = 9, VALUES = 1 << 14 };
-
-/* As imported_open, with costs that are not measured. */
-static void open_import(struct imported *x, const struct free_model *m,
-                        const struct import_options *o, const char *name)
-{
-    static const char build[] = "\n[build]\ncosts = analytic\n";
-    strata_error err = {0};
-    *x = (struct imported){0};
-    cr_assert_eq(import_make(&x->im, m->onnx, m->registry, o, &err), STRATA_OK, "%s: %s",
-                 name, err.message);
-    cr_assert_eq(
-        import_text(x->im, NETWORK_MEMORY_WEIGHTS, &x->text, &x->text_size, &err),
-        STRATA_OK, "%s", err.message);
-    cr_assert_eq(import_weights(x->im, &x->weights, &x->weights_size, &err), STRATA_OK,
-                 "%s", err.message);
-    x->text = realloc(x->text, x->text_size + sizeof build);
-    cr_assert_not_null(x->text);
-    memcpy(x->text + x->text_size, build, sizeof build);
-    const struct network_memory memory = {.text = x->text,
-                                          .text_size = strlen(x->text),
-                                          .weights = x->weights,
-                                          .weights_size = x->weights_size};
-    cr_assert_eq(network_parse(&x->network, &memory, name, m->registry, &err), STRATA_OK,
-                 "%s: %s\n%s", name, err.message, x->text);
-    cr_assert_eq(strata_create(&x->handle, "host", &err), STRATA_OK);
-    cr_assert_eq(strata_engine_build(&x->engine, x->handle, x->network, &err), STRATA_OK,
-                 "%s: %s\n%s", name, err.message, x->text);
-    cr_assert_eq(strata_context_create(&x->context, x->engine, x->handle, &err),
-                 STRATA_OK, "%s: %s", name, err.message);
-}
+#include "tests/network/import/any_size.h"
 
 /* ---- one network for all sizes -------------------------------------------------------
  */
@@ -167,54 +132,6 @@ static const struct {
      "size = T, T\n"},
 };
 
-static void fill(float *x, int64_t n, unsigned seed)
-{
-    cr_assert_leq(n, VALUES);
-    for (int64_t i = 0; i < n; i++) {
-        seed = seed * 1103515245u + 12345u;
-        x[i] = (float)(seed >> 16 & 0x7fff) / 16384 - 1;
-    }
-}
-
-/* Inputs of the model at its own sizes into both, and their outputs compared. */
-static void expect_same(const struct imported *any, const struct imported *fixed,
-                        const char *name, const char *sizes)
-{
-    static float x[VALUES], found[VALUES], wanted[VALUES];
-    const int n_in = (int)fixed->network->n_inputs;
-    strata_binding b = {.struct_size = sizeof b}, a = b;
-    strata_error err = {0};
-    for (int i = 0; i < n_in; i++) {
-        cr_assert_eq(strata_engine_binding(fixed->engine, i, &b, &err), STRATA_OK);
-        cr_assert_eq(
-            strata_context_set_shape(any->context, i, b.desc.rank, b.desc.dims, &err),
-            STRATA_OK, "%s at %s: %s\n%s", name, sizes, err.message, any->text);
-    }
-    for (int i = 0; i < n_in; i++) {
-        cr_assert_eq(strata_engine_binding(fixed->engine, i, &b, &err), STRATA_OK);
-        fill(x, strata_desc_count(&b.desc), 7 + (unsigned)i);
-        cr_assert_eq(strata_copy_in(fixed->context, i, x, &err), STRATA_OK);
-        cr_assert_eq(strata_copy_in(any->context, i, x, &err), STRATA_OK, "%s at %s: %s",
-                     name, sizes, err.message);
-    }
-    cr_assert_eq(strata_context_run(fixed->context, &err), STRATA_OK, "%s", err.message);
-    cr_assert_eq(strata_context_run(any->context, &err), STRATA_OK, "%s at %s: %s", name,
-                 sizes, err.message);
-    cr_assert_eq(strata_engine_binding(fixed->engine, n_in, &b, &err), STRATA_OK);
-    cr_assert_eq(strata_context_binding(any->context, n_in, &a, &err), STRATA_OK);
-    const int64_t n = strata_desc_count(&b.desc);
-    cr_assert_eq(strata_desc_count(&a.desc), n, "%s at %s", name, sizes);
-    cr_assert_leq(n, VALUES);
-    cr_assert_eq(strata_copy_out(fixed->context, n_in, wanted, &err), STRATA_OK);
-    cr_assert_eq(strata_copy_out(any->context, n_in, found, &err), STRATA_OK);
-    for (int64_t i = 0; i < n; i++)
-        if (!(fabsf(found[i] - wanted[i]) <= 1e-5f * fmaxf(1, fabsf(wanted[i])))) {
-            cr_expect(false, "%s at %s: element %d is %g, should be %g\n%s", name, sizes,
-                      (int)i, (double)found[i], (double)wanted[i], any->text);
-            return;
-        }
-}
-
 static const struct import_symbol both[] = {
     {.name = "batch", .n = 2, .values = {1, ROWS}},
     {.name = "T", .n = 2, .values = {4, LENGTH}, .range = true, .least = 1},
@@ -318,6 +235,12 @@ Test(sizes, constants_that_begin_behind_a_past)
 
 static const struct import_symbol five[] = {{.name = "T", .n = 1, .values = {5}}};
 static const struct import_options length_five = {.symbols = five, .n_symbols = 1};
+static const struct import_symbol four_and_nine[] = {
+    {.name = "T", .n = 2, .values = {4, 9}}};
+static const struct import_options listed_lengths = {.symbols = four_and_nine,
+                                                     .n_symbols = 1};
+static const struct import_symbol thirty[] = {{.name = "T", .n = 2, .values = {30, 32}}};
+static const struct import_options between = {.symbols = thirty, .n_symbols = 1};
 static const struct import_state kept_state[] = {{"y", "h"}};
 static const struct import_options ranges_and_state = {
     .symbols = both, .n_symbols = 2, .states = kept_state, .n_states = 1};
@@ -342,6 +265,15 @@ static const struct {
     {"no less than a window has",
      "input x f @x1x#\ninit w f 1x1x3 1 2 3\nnode Conv x,w -> y\noutput y\n", NULL,
      "T = 3..512: 512\n", NULL},
+    {"a list of sizes, no less than a window has",
+     "input x f @x1x#\ninit w f 1x1x3 1 2 3\nnode Conv x,w -> y\noutput y\n",
+     &listed_lengths, "T = 3..9: 4, 9\n", NULL},
+    {"a range that the window does not have",
+     "input x f @x1x#\ninit w f 1x1x3 1 2 3\nnode Conv x,w -> y\noutput y\n",
+     &ranges, "shape = batch x 1 x 9\n", "the window spans 3 elements"},
+    {"a list of sizes, of which one is between steps",
+     "input x f @x2x#\n" HALVES, &between, "shape = batch x 2 x 32\n",
+     "only dim 1 (the axis) may differ"},
     {"a product of that length",
      "input x f @x#\ninit d i 2 9 2\nnode ConstantOfShape d -> w\nnode MatMul x,w -> "
      "y\noutput y\n",

@@ -60,6 +60,12 @@ static const struct {
      "init z i - 0\ninit o i - 1\nnode Range z,n,o -> r\ninit k i 3 -1 2 2\n"
      "node Reshape r,k -> q\nnode Gather l,q -> g\nnode Exp g -> y\noutput y\n",
      "shape = -1, 2, 2\n", true},
+    {"rows that are picked in order",
+     "input x f @x4\ninit m i 2 -1 2\nnode Reshape x,m -> l\ninit d i 1 1\n"
+     "node Shape l -> h end=1\nnode Squeeze h -> n\ninit z i - 0\ninit o i - 1\n"
+     "node Range z,n,o -> r\ninit k i 3 -1 1 2\nnode Reshape r,k -> q\n"
+     "node Gather l,q -> g\nnode Exp g -> y\noutput y\n",
+     "shape = -1, 1, 2, 2\n", true},
     {"two inputs", "input x f @x3\ninput z f @x3\nnode Sub x,z -> y\noutput y\n",
      "[input z]\nshape = batch x 3\n", true},
     {"an input without it", "input x f @x3\ninput z f 1x3\nnode Mul x,z -> y\noutput y\n",
