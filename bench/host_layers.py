@@ -36,6 +36,7 @@ import time
 import numpy as np
 
 import layer_cases
+from wait_policy import default_environment
 
 PEERS = ("onnxruntime", "openvino")
 GOAL = 1.1
@@ -192,7 +193,7 @@ class Peer:
         self.options = ["--processor"] if processor else []
 
     def start(self):
-        environment = dict(os.environ, OMP_NUM_THREADS=str(self.threads))
+        environment = default_environment(self.threads)
         self.process = subprocess.Popen(
             [sys.executable, os.path.abspath(__file__), "--peer", self.name, "--threads",
              str(self.threads), *self.options], env=environment, stdin=subprocess.PIPE,
@@ -233,8 +234,7 @@ class Peer:
 
 
 def call(command, threads):
-    environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE,
+    done = subprocess.run(command, env=default_environment(threads), stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, check=False, text=True)
     if done.returncode:
         raise RuntimeError((done.stderr.strip() or done.stdout)[-300:])

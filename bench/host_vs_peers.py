@@ -34,6 +34,8 @@ import time
 
 import numpy as np
 
+from wait_policy import default_environment
+
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir)
 NETS = {"squeezenet": "examples/models/squeezenet_v1.1.ini",
         "resnet18": "bench/nets/resnet18.ini",
@@ -327,9 +329,8 @@ def peer_block(a):
 
 
 def call(command, threads):
-    environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True,
-                          text=True)
+    done = subprocess.run(command, env=default_environment(threads), stdout=subprocess.PIPE,
+                          check=True, text=True)
     return done.stdout
 
 

@@ -24,8 +24,18 @@ import statistics
 import subprocess
 import sys
 
+# What a network says has no effect where these are set (docs/serving.md#waiting).
+VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
 ENVIRONMENT = {"active": {"OMP_WAIT_POLICY": "active"},
                "passive": {"OMP_WAIT_POLICY": "passive"}}
+
+
+def default_environment(threads=None):
+    """This process's, but for how teams wait: figures shall be of who sets nothing."""
+    environment = {k: v for k, v in os.environ.items() if k not in VARIABLES}
+    if threads:
+        environment["OMP_NUM_THREADS"] = str(threads)
+    return environment
 
 
 @contextlib.contextmanager
@@ -42,9 +52,7 @@ def busy_loops(n):
 
 def bench(arguments, net, policy, contexts):
     """Median and p95 latency in ms, and runs a second."""
-    environment = {k: v for k, v in os.environ.items()
-                   if k not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")}
-    environment.update(ENVIRONMENT.get(policy, {}))
+    environment = {**default_environment(), **ENVIRONMENT.get(policy, {})}
     command = [arguments.program, "bench", net, f"--streams={contexts}",
                f"--duration={arguments.seconds}", "--warmUp=200", "-o", "json"]
     sets = list(arguments.set)

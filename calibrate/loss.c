@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "calibrate/watch.h"
-#include "core/names.h"
+#include "ini/names.h"
 
 double noise_db(const struct noise *n)
 {

@@ -13,7 +13,7 @@
 #include "calibrate/method/method.h"
 #include "calibrate/weights.h"
 #include "core/alloc.h"
-#include "core/names.h"
+#include "ini/names.h"
 #include "core/text.h"
 
 /* What is written, and where its pieces are until then. */

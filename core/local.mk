@@ -17,8 +17,6 @@ CORE_SOURCES = \
 	core/host/wait.h \
 	core/installed.c \
 	core/installed.h \
-	core/names.c \
-	core/names.h \
 	core/status.c \
 	core/status.h \
 	core/team.h \

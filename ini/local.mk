@@ -5,6 +5,8 @@ INI_SOURCES = \
 	ini/header.c \
 	ini/line.c \
 	ini/list.c \
+	ini/names.c \
+	ini/names.h \
 	ini/override.c \
 	ini/pair.c \
 	ini/place.c \

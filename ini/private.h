@@ -7,7 +7,7 @@
 #define INI_PRIVATE_H
 
 #include "ini/config.h"
-#include "core/names.h"
+#include "ini/names.h"
 
 static inline bool is_blank(char ch)
 {

@@ -7,7 +7,7 @@
 #ifndef NETWORK_PRIVATE_H
 #define NETWORK_PRIVATE_H
 
-#include "core/names.h"
+#include "ini/names.h"
 #include "network/network.h"
 
 /* One [weights NAME]. */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/names.h"
+#include "ini/names.h"
 #include "io/json.h"
 #include "planner/explain/explain.h"
 #include "planner/merge/merge.h"

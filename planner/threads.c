@@ -7,10 +7,13 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
+#include "core/host/wait.h"
 
 /* What of a layer is worth one more thread, in the same time of some ten microseconds: a
  * region of a team takes one. */
 static const double operations_per_thread = 5e5, bytes_per_thread = 1e6;
+/* So many times more where the team sleeps: a region takes 50 us then. */
+static const double asleep = 8;
 /* So many small layers, each for one thread, are worth one more together. */
 static const double small_layers = 4;
 
@@ -46,11 +49,12 @@ static double layer_work(const strata_network *net, const struct network_layer *
 
 int threads_for(const strata_network *net, int available)
 {
+    const double share = wait_sleeps(net->runtime.wait) ? 1 / asleep : 1;
     double sum = 0, most = 0;
     if (net->runtime.threads > 0)
         return (int)net->runtime.threads;
     for (size_t i = 0; i < net->n_layers; i++) {
-        const double work = layer_work(net, &net->layers[i]);
+        const double work = share * layer_work(net, &net->layers[i]);
         sum += work;
         most = work > most ? work : most;
     }

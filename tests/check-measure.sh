@@ -26,6 +26,12 @@ bench '"transfers": false' 'leaves them out otherwise' --transfers --no-transfer
 bench 'caches cold' 'empties the cache' --cold-cache
 bench 'caches warm' 'or does not' --cold-cache --warm-cache
 bench '"in_flight": 3' 'has several runs under way' --in-flight 3 -o json
+for t in 1 2; do
+    expect 0 "^waiting: $((t - 1))\$" "bench says who decides how $t threads wait" sh -c \
+        "echo waiting: \$(OMP_WAIT_POLICY=passive $strata bench '$digits' -o md \
+            --set runtime.threads=$t --warmup=0ms --duration=0s --iterations=12 |
+            grep -c 'OMP_WAIT_POLICY=passive is in the environment')"
+done
 bench '"contexts": 4' 'deals contexts to streams' --streams 2 --contexts 4 -o json
 bench '"threads": 1,' 'drives streams by fewer threads' --streams 2 --threads=1 -o json
 bench '"threads": 2,' 'drives each stream by a thread' --streams 2 --threads -o json

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/host/wait.h"
 #include "core/installed.h"
 #include "planner/cost/busy.h"
 
@@ -80,10 +81,7 @@ static void load_row(struct table *t)
 /* What threads of a run do while they wait for each other. */
 static void wait_row(struct table *t)
 {
-    static const char *const names[] = {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"};
-    const char *set = NULL;
-    for (size_t i = 0; i < ARRAY_LENGTH(names) && !set; i++)
-        set = getenv(names[i]) ? names[i] : NULL;
+    const char *set = wait_decider();
     if (set)
         row(t, "waiting", "by %s=%s in the environment, whatever [runtime] wait says",
             set, getenv(set));

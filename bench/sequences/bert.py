@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # BERT-base with random weights as an ONNX model, by PyTorch's exporters:
-#   bert.py [--eager] [--mask] [--trace] [--batch N] [--length T] [--layers L] OUT.onnx
+#   bert.py [--eager] [--mask] [--trace] [--free] [--batch N] [--length T] [--layers L]
+#           OUT.onnx
 # --eager spells attention out, as Transformers did; else it is
 # scaled_dot_product_attention. --mask adds the input attention_mask. --trace is the
-# exporter of TorchScript. Beside OUT.onnx lie OUT.ids.npy, OUT.mask.npy and OUT.y.npy, a
-# run of PyTorch, the mask with --mask alone. Needs torch and onnx.
+# exporter of TorchScript. --free leaves the batch free, as dim `batch`. Beside OUT.onnx
+# lie OUT.ids.npy, OUT.mask.npy and OUT.y.npy, a run of PyTorch, the mask with --mask
+# alone. Needs torch and onnx.
 import argparse
 import math
 
@@ -90,6 +92,7 @@ def main():
     p.add_argument("--eager", action="store_true")
     p.add_argument("--mask", action="store_true")
     p.add_argument("--trace", action="store_true")
+    p.add_argument("--free", action="store_true")
     p.add_argument("--batch", type=int, default=1)
     p.add_argument("--length", type=int, default=128)
     p.add_argument("--layers", type=int, default=12)
@@ -104,6 +107,10 @@ def main():
         numpy.save(f"{stem}.{name}.npy", t.numpy())
     names = {"input_names": list(given), "output_names": outputs}
     how = {"dynamo": False, "opset_version": 17} if a.trace else {"external_data": False}
+    if a.free and a.trace:
+        how["dynamic_axes"] = {name: {0: "batch"} for name in given}
+    elif a.free:
+        how["dynamic_shapes"] = tuple({0: torch.export.Dim("batch")} for _ in given)
     torch.onnx.export(model, tuple(given.values()), a.out, **names, **how)
 
 

@@ -68,7 +68,9 @@ def peer_block(a, given):
 
 
 def call(command, threads):
-    environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
+    environment = {k: v for k, v in os.environ.items()  # which win over [runtime] wait
+                   if k not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")}
+    environment["OMP_NUM_THREADS"] = str(threads)
     return subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True,
                           text=True).stdout
 

@@ -145,6 +145,7 @@ static void rest(struct crew *c, struct wait_watch *watch)
     while (!c->job && !crews.stop) {
         if (c->drop_team) {
             team_end();
+            wait_left(watch);
             c->team = 0;
             c->drop_team = false;
         }

@@ -6,9 +6,13 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,11 +30,12 @@
 #define CALM_NS (1000 * MS) /* without losses: the next pause is the least again */
 
 #define BALLAST_MOST 4096 /* threads */
+#define SPINS_LEAST 1000  /* looks, some 10 us: fewer are as if it slept at once */
 
 static struct {
     pthread_mutex_t lock; /* guards everything below */
     pthread_cond_t changed;
-    int holders;
+    atomic_int holders;
     bool made; /* thread is to be joined */
     bool gone; /* it has seen that there is no holder */
     pthread_t thread;
@@ -134,6 +139,46 @@ void wait_close(void)
     ballast.made = false;
 }
 
+/* ---- a team's places -------------------------------------------------------------- */
+
+#ifdef _OPENMP
+/* To the processor that is n behind `from` among those that the thread may use; there it
+ * is then free to go. A failure leaves it where it is. */
+static void move_from(size_t from, int n)
+{
+    cpu_set_t all, one;
+    if (sched_getaffinity(0, sizeof all, &all) != 0 || n % CPU_COUNT(&all) == 0)
+        return;
+    for (n %= CPU_COUNT(&all); n > 0; n -= CPU_ISSET(from, &all) != 0)
+        from = (from + 1) % CPU_SETSIZE;
+    CPU_ZERO(&one);
+    CPU_SET(from, &one);
+    if (sched_setaffinity(0, sizeof one, &one) == 0)
+        sched_setaffinity(0, sizeof all, &all);
+}
+
+/* New threads begin on the processor of who made them, and those that slept are woken
+ * there. Spinning, they would wait for each other's time to be up, milliseconds long, as
+ * on a busy machine. So the leader sleeps until all have left. */
+static void place_team(int threads)
+{
+    const int leader = sched_getcpu();
+    sem_t came;
+    if (leader < 0 || team_processors() < 2 || sem_init(&came, 0, 0) != 0)
+        return;
+#pragma omp parallel num_threads(threads)
+    if (omp_get_thread_num() > 0) {
+        move_from((size_t)leader, omp_get_thread_num());
+        sem_post(&came);
+    } else
+        for (int left = omp_get_num_threads() - 1; left > 0;)
+            left -= sem_wait(&came) == 0;
+    sem_destroy(&came);
+}
+#else
+#define place_team(threads) ((void)(threads))
+#endif
+
 /* ---- signs of a busy machine ----------------------------------------------------- */
 
 static uint64_t now_ns(void)
@@ -162,13 +207,19 @@ static void open_watch(struct wait_watch *w)
     w->looked = w->window = now_ns();
 }
 
+static void count_anew(struct wait_watch *w, uint64_t now)
+{
+    w->window = w->looked = now;
+    w->delay = read_delay(w);
+    w->lost = 0;
+}
+
 /* Spin, and count from here on. */
 static void try_again(struct wait_watch *w, uint64_t now)
 {
     release(w);
-    w->tried = w->window = w->looked = now;
-    w->delay = read_delay(w);
-    w->lost = 0;
+    w->tried = now;
+    count_anew(w, now);
 }
 
 static void give_way(struct wait_watch *w, uint64_t now)
@@ -200,35 +251,64 @@ void wait_look(struct wait_watch *w)
     }
 }
 
-static bool user_decides(void)
+/* In libgomp's order: a count wins over a policy. */
+const char *wait_decider(void)
 {
-    return getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT");
+    static const char *const names[] = {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"};
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+        if (getenv(names[i]))
+            return names[i];
+    return NULL;
+}
+
+bool wait_sleeps(int how)
+{
+    const char *count = getenv("GOMP_SPINCOUNT"), *policy = getenv("OMP_WAIT_POLICY");
+    return count    ? strtod(count, NULL) < SPINS_LEAST
+           : policy ? strcasecmp(policy, "passive") == 0
+                    : how == STRATA_WAIT_SLEEP;
+}
+
+static void begin_watch(struct wait_watch *w)
+{
+    const uint64_t now = now_ns();
+    if (!w->open)
+        open_watch(w);
+    if (w->holds && now >= w->until)
+        try_again(w, now);
 }
 
 void wait_begin(struct wait_watch *w, int how, int threads)
 {
-    const bool free = !user_decides();
-    w->threads = threads;
+    const bool free = !wait_decider();
     w->yields = free && how == STRATA_WAIT_YIELD;
     if (free && how == STRATA_WAIT_SLEEP)
         hold(w);
     else if (!w->yields)
         release(w);
-    if (!w->yields)
-        return;
-    if (!w->open)
-        open_watch(w);
-    if (w->holds) {
-        const uint64_t now = now_ns();
-        if (now >= w->until)
-            try_again(w, now);
-    }
-    wait_look(w);
+    if (w->yields)
+        begin_watch(w);
+    const bool asleep = wait_sleeps(how) || ballast.holders > 0; /* whoever holds it */
+    const bool anew = !asleep && (w->asleep || w->threads != threads);
+    w->asleep = asleep;
+    w->threads = threads;
+    if (anew)
+        place_team(threads);
+    if (w->yields && anew)
+        count_anew(w, now_ns());
+    else if (w->yields)
+        wait_look(w);
 }
 
 void wait_rest(struct wait_watch *w)
 {
     release(w);
+}
+
+void wait_left(struct wait_watch *w)
+{
+    release(w);
+    w->threads = 0;
 }
 
 void wait_end(struct wait_watch *w)

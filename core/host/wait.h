@@ -23,7 +23,8 @@ struct wait_watch {
     bool open;   /* file is */
     bool yields; /* looks whether the machine is busy */
     bool holds;  /* one of those for whom the ballast is there */
-    int threads; /* of its team */
+    bool asleep; /* teams slept as its last regions began, whosoever the ballast was */
+    int threads; /* of its team; 0: none yet */
     uint64_t looked, window, tried, until, pause; /* ns; times of the monotonic clock */
     uint64_t delay, lost; /* ns for which it waited for a processor; in the window */
 };
@@ -35,9 +36,18 @@ void wait_begin(struct wait_watch *w, int how, int threads);
 void wait_look(struct wait_watch *w);
 /* The thread has none for now; it begins again with wait_begin. */
 void wait_rest(struct wait_watch *w);
+/* And its team has ended: the next one is new. */
+void wait_left(struct wait_watch *w);
 /* The thread has no more regions. */
 void wait_end(struct wait_watch *w);
 /* Every watch has ended: wait for the ballast's threads to end too. */
 void wait_close(void);
+
+/* The variable of the environment that decides how teams wait, which nothing else then
+ * does; NULL: none is set. */
+const char *wait_decider(void);
+/* Whether teams of runs that wait as STRATA_WAIT_* says sleep as soon as they have
+ * nothing to do: a region then costs two threads' waking. */
+bool wait_sleeps(int how);
 
 #endif /* CORE_HOST_WAIT_H */

@@ -7,7 +7,7 @@
 #ifndef NETWORK_IMPORT_INLINE_H
 #define NETWORK_IMPORT_INLINE_H
 
-#include "core/names.h"
+#include "ini/names.h"
 #include "network/import/private.h"
 
 #define INLINE_DEPTH 16     /* functions in each other */

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "core/names.h"
+#include "ini/names.h"
 #include "ini/config.h"
 
 #define NAME_KEPT 100 /* bytes of a name that is too long; a hash follows */

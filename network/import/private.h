@@ -5,7 +5,7 @@
 #ifndef NETWORK_IMPORT_PRIVATE_H
 #define NETWORK_IMPORT_PRIVATE_H
 
-#include "core/names.h"
+#include "ini/names.h"
 #include "network/import/import.h"
 #include "network/import/section.h"
 #include "network/network.h"

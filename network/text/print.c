@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/names.h"
+#include "ini/names.h"
 #include "core/text.h"
 #include "network/attributes.h"
 #include "network/text/lines.h"

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/host/wait.h"
 #include "core/installed.h"
 #include "core/text.h"
 #include "io/file.h"
@@ -63,6 +64,8 @@ int cost_cache_path(char **out, const struct device_properties *d, strata_error 
         return STRATA_OK;
     if (d->kind == STRATA_HOST)
         hash = hash_processor(hash);
+    if (d->kind == STRATA_HOST && wait_sleeps(STRATA_WAIT_YIELD)) /* the environment's */
+        hash = hash_text(hash, "asleep");
     *out = text_print("%s/%s-%016" PRIx64 ".costs", folder,
                       d->kind == STRATA_HOST ? "host" : "cuda", hash);
     return *out ? STRATA_OK : error_no_memory(err, 0, "the name of a cost file");

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/names.h"
 #include "core/text.h"
+#include "ini/names.h"
 #include "io/json.h"
 #include "planner/explain/explain.h"
 #include "planner/merge/merge.h"

@@ -81,7 +81,7 @@ static inline void convolution_direct_all(const struct convolution_job *job, dou
     {
         float *copy = convolution_copy_of(job, size);
         memset(copy, 0, size);
-#pragma omp for schedule(dynamic)
+#pragma omp for schedule(static)
         for (int64_t task = 0; task < tasks; task++)
             convolution_direct(job, task, copy);
     }

@@ -14,6 +14,8 @@
 #define CONVOLUTION_LANES 8
 #define CONVOLUTION_VECTORS 8 /* of sums at once */
 
+#define CONVOLUTION_INLINE __attribute__((always_inline)) static inline
+
 typedef float convolution_vector
     __attribute__((vector_size(CONVOLUTION_LANES * sizeof(float))));
 
@@ -54,9 +56,25 @@ static inline size_t convolution_plane_size(const struct window *w)
     return size & ~(size_t)63;
 }
 
+/* As convolution_copy, in whole vectors where it is of neighbours. */
+CONVOLUTION_INLINE void convolution_copy_row(float *dst, const float *src, int64_t stride,
+                                             int64_t n)
+{
+    convolution_vector v;
+    if (stride != 1 || n < CONVOLUTION_LANES) {
+        convolution_copy(dst, src, stride, n);
+        return;
+    }
+    for (int64_t i = 0; i < n; i += CONVOLUTION_LANES) {
+        const int64_t at = window_min(i, n - CONVOLUTION_LANES);
+        memcpy(&v, src + at, sizeof v);
+        memcpy(dst + at, &v, sizeof v);
+    }
+}
+
 /* Columns of one remainder, of all rows that are inside; the rest of the copy is zero. */
-static inline void convolution_pad_rest(const struct window *w, float *dst,
-                                        const float *in, int64_t rest)
+CONVOLUTION_INLINE void convolution_pad_rest(const struct window *w, float *dst,
+                                             const float *in, int64_t rest)
 {
     struct convolution_plane p = convolution_plane(w);
     int64_t stride = w->stride[2], begin = w->begin[2] - rest;
@@ -70,19 +88,39 @@ static inline void convolution_pad_rest(const struct window *w, float *dst,
         if (in_d < 0 || in_d >= w->in[0])
             continue;
         for (int64_t h = top; h < bottom; h++)
-            convolution_copy(dst + (d * p.height + h) * p.pitch + lo,
-                             in + (in_d * w->in[1] + h - w->begin[1]) * w->in[2] +
-                                 lo * stride - begin,
-                             stride, hi - lo);
+            convolution_copy_row(dst + (d * p.height + h) * p.pitch + lo,
+                                 in + (in_d * w->in[1] + h - w->begin[1]) * w->in[2] +
+                                     lo * stride - begin,
+                                 stride, hi - lo);
     }
 }
 
 /* dst was zeroed once for all planes. */
-static inline void convolution_pad(const struct window *w, float *dst, const float *in)
+CONVOLUTION_INLINE void convolution_pad_body(const struct window *w, float *dst,
+                                             const float *in)
 {
     struct convolution_plane p = convolution_plane(w);
     for (int64_t rest = 0; rest < w->stride[2]; rest++)
         convolution_pad_rest(w, dst + rest * p.length, in, rest);
+}
+
+#ifdef ELEMENT_X86
+__attribute__((target("avx2,fma"))) static void
+convolution_pad_avx2(const struct window *w, float *dst, const float *in)
+{
+    convolution_pad_body(w, dst, in);
+}
+#endif
+
+static void convolution_pad(const struct window *w, float *dst, const float *in)
+{
+#ifdef ELEMENT_X86
+    if (element_has_f16c()) {
+        convolution_pad_avx2(w, dst, in);
+        return;
+    }
+#endif
+    convolution_pad_body(w, dst, in);
 }
 
 /* Weights, and where output 0 finds each one's input in the padded copy. */

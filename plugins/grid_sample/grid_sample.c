@@ -350,13 +350,14 @@ static void sample_block(const strata_run *r, int64_t image, int64_t begin, int6
             sample_tile(r, &t.tile[k], image, i, tile_pixels(i, end), c, lanes);
 }
 
-/* As large as blocks can be while all threads have some. */
+/* As large as blocks can be while all threads have equally many, of one size. */
 static int64_t block_pixels(const strata_run *r, int64_t images, int64_t pixels)
 {
     const int64_t each = (images * pixels + threads_most() - 1) / threads_most();
     const int64_t tiles = (each + TILE - 1) / TILE;
     const int64_t most = ENTRIES / TILE / corners_of(r);
-    return (tiles < most ? tiles : most) * TILE;
+    const int64_t rounds = (tiles + most - 1) / most;
+    return (tiles + rounds - 1) / rounds * TILE;
 }
 
 static int grid_run(const strata_run *r)

@@ -94,9 +94,10 @@ static void keep_class(const strata_run *r, struct class_work *w, int64_t image,
 {
     const strata_non_max_suppression *p = r->params;
     const int64_t boxes = r->in[0].dims[1], most = nms_most(p, boxes);
-    for (int64_t i = 0; i < boxes; i++)
-        if ((double)score[i] > p->score)
-            w->key[w->keys++] = nms_key(strata_bits_of_float(score[i]), i);
+    for (int64_t i = 0; i < boxes; i++) { /* no branch, which would not be foreseen */
+        w->key[w->keys] = nms_key(strata_bits_of_float(score[i]), i);
+        w->keys += (double)score[i] > p->score;
+    }
     for (int64_t i = w->keys / 2 - 1; i >= 0; i--)
         sift(w->key, w->keys, i);
     while (w->keys > 0 && w->count < most) {

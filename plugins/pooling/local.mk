@@ -1,7 +1,7 @@
 plugin_LTLIBRARIES += plugins/pooling.la
 plugins_pooling_la_SOURCES = plugins/pooling/pooling.c plugins/pooling/pairs.h \
 	plugins/pooling/rows.h \
-	plugins/pooling/strip.h
+	plugins/pooling/strip.h plugins/pooling/triples.h
 plugins_pooling_la_CFLAGS = $(CFLAGS_FOR_PLUGINS) -fno-math-errno -fno-trapping-math
 plugins_pooling_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_pooling_la_LIBADD = $(M_LIBS)

@@ -16,6 +16,7 @@
 #include "plugins/common/walk.h"
 #include "plugins/common/window.h"
 #include "plugins/pooling/pairs.h"
+#include "plugins/pooling/triples.h"
 
 static const strata_attr attrs[] = {
     {.name = "kind",
@@ -249,17 +250,15 @@ static void pooling_strips(const struct pooling *pool, float *out, const float *
     }
 }
 
-/* The planes of a thread one after the other. */
-static void pooling_pairs(const struct pooling *pool, float *out, const float *in,
-                          int64_t planes)
+/* The planes of a thread one after the other. units: of a plane, that `run` takes. */
+static void pooling_straight(const struct pooling *pool, pooling_run_pairs *run,
+                             float *out, const float *in, int64_t planes, int64_t units)
 {
     const int64_t in_plane = window_in_count(&pool->w);
     const int64_t out_plane = window_out_count(&pool->w);
-    const int64_t rows = pool->w.out[0] * pool->w.out[1];
-    pooling_run_pairs *run = ROW_BEST(pooling_pairs);
 #pragma omp parallel for schedule(static) if (planes * in_plane > IMAGE_PARALLEL)
     for (int64_t c = 0; c < planes; c++)
-        run(pool, out + c * out_plane, in + c * in_plane, rows);
+        run(pool, out + c * out_plane, in + c * in_plane, units);
 }
 
 /* Where they ask for indices, or windows are very wide: by the kernel's elements. */
@@ -282,10 +281,14 @@ static void pooling_planes(const struct pooling *pool, float *out, int64_t *inde
 {
     const int64_t in_plane = window_in_count(&pool->w);
     const int64_t most = pooling_strip_most(&pool->w);
+    const int simple = pool->kind != STRATA_POOL_LP || pool->p == 2;
     if (index || (most == 0 && !pooling_is_whole(&pool->w)))
         pooling_by_elements(pool, out, index, in, first, planes);
-    else if (pooling_is_pairs(&pool->w) && (pool->kind != STRATA_POOL_LP || pool->p == 2))
-        pooling_pairs(pool, out, in, planes);
+    else if (simple && pooling_is_pairs(&pool->w))
+        pooling_straight(pool, ROW_BEST(pooling_pairs), out, in, planes,
+                         pool->w.out[0] * pool->w.out[1]);
+    else if (simple && pooling_triples(pool))
+        pooling_straight(pool, pooling_triples(pool), out, in, planes, 1);
     else if (!pooling_is_whole(&pool->w))
         pooling_strips(pool, out, in, planes, most);
     else

@@ -5,9 +5,12 @@
  */
 #include "tests/core/runs.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+
+#include "core/host/wait.h"
 
 #ifdef _OPENMP
 
@@ -196,6 +199,71 @@ Test(crew, the_environment_wins)
         cr_assert_eq(run_and_count(s, STRATA_WAIT_SLEEP), spinning);
     strata_destroy(h);
 }
+
+/* ---- where a team begins ----------------------------------------------------------- */
+
+static bool same_processors(const cpu_set_t *all)
+{
+    cpu_set_t own;
+    return sched_getaffinity(0, sizeof own, &own) == 0 && CPU_EQUAL(&own, all);
+}
+
+static int strangers(int threads, const cpu_set_t *all)
+{
+    int found = 0;
+#pragma omp parallel num_threads(threads) reduction(+ : found)
+    found += !same_processors(all);
+    return found;
+}
+
+/* Each thread is moved as its team begins, and may go everywhere again. */
+Test(crew, threads_of_a_team_keep_their_processors)
+{
+    static const int hows[] = {STRATA_WAIT_SPIN, STRATA_WAIT_YIELD, STRATA_WAIT_SLEEP};
+    cpu_set_t all, one;
+    environment_is_silent();
+    cr_assert_eq(sched_getaffinity(0, sizeof all, &all), 0);
+    for (size_t i = 0; i < ARRAY_LENGTH(hows); i++)
+        for (int threads = 2; threads <= 2 * processors() + 1; threads++) {
+            struct wait_watch w = {0};
+            wait_begin(&w, hows[i], threads);
+            cr_expect_eq(strangers(threads, &all), 0, "%d threads", threads);
+            cr_expect_eq(w.threads, threads);
+            wait_end(&w);
+        }
+    CPU_ZERO(&one);
+    for (size_t i = 0; CPU_COUNT(&one) == 0; i++)
+        if (CPU_ISSET(i, &all))
+            CPU_SET(i, &one);
+    team_end();
+    cr_assert_eq(sched_setaffinity(0, sizeof one, &one), 0);
+    struct wait_watch w = {0};
+    wait_begin(&w, STRATA_WAIT_YIELD, 2);
+    cr_expect_eq(strangers(2, &one), 0, "a thread has left its processor");
+    wait_end(&w);
+    wait_close();
+}
+
+/* What a team takes to begin is no sign of a busy machine. */
+Test(crew, losses_are_counted_anew_for_a_new_team)
+{
+    environment_is_silent();
+    if (access("/proc/thread-self/schedstat", R_OK) != 0)
+        cr_skip_test("the system does not tell how long threads wait");
+    struct wait_watch w = {0};
+    wait_begin(&w, STRATA_WAIT_YIELD, 2);
+    w.lost = 1;
+    wait_begin(&w, STRATA_WAIT_YIELD, 3);
+    cr_expect_eq(w.lost, 0, "another team");
+    w.lost = 1;
+    wait_left(&w);
+    wait_begin(&w, STRATA_WAIT_YIELD, 3);
+    cr_expect_eq(w.lost, 0, "one made again");
+    wait_end(&w);
+    wait_close();
+}
+
+/* ---- beside others ----------------------------------------------------------------- */
 
 static void be_busy(void)
 {

@@ -150,3 +150,31 @@ Test(cost_keys, tell_formats_apart_where_memory_differs)
     cr_expect_gt(alike, 0);
     planning_close(&s);
 }
+
+/* Where the environment has teams sleep, every region costs their waking. */
+Test(cost_keys, costs_of_teams_that_sleep_are_kept_apart)
+{
+    static const struct {
+        const char *policy;
+        bool apart;
+    } cases[] = {{"active", false}, {"passive", true}};
+    const struct device_properties host = planning_host().properties;
+    const struct device_properties cuda = planning_cuda().properties;
+    char *path[2][3];
+    setenv("XDG_CACHE_HOME", "/nowhere", 1);
+    unsetenv("GOMP_SPINCOUNT");
+    unsetenv("OMP_WAIT_POLICY");
+    for (int i = 0; i <= (int)ARRAY_LENGTH(cases); i++) {
+        cr_assert_eq(cost_cache_path(&path[0][i], &host, NULL), STRATA_OK);
+        cr_assert_eq(cost_cache_path(&path[1][i], &cuda, NULL), STRATA_OK);
+        if (i < (int)ARRAY_LENGTH(cases))
+            setenv("OMP_WAIT_POLICY", cases[i].policy, 1);
+    }
+    for (int i = 1; i <= (int)ARRAY_LENGTH(cases); i++) {
+        cr_expect_eq(strcmp(path[0][0], path[0][i]) != 0, cases[i - 1].apart, "%s",
+                     path[0][i]);
+        cr_expect_str_eq(path[1][0], path[1][i], "of the host alone");
+    }
+    for (int i = 0; i < 6; i++)
+        free(path[i % 2][i / 2]);
+}

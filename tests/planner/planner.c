@@ -8,6 +8,7 @@
 #include "planner/certificate/certificate.h"
 #include "planner/explain/explain.h"
 #include "planner/record.h"
+#include "planner/threads.h"
 #include "tests/broken/build.h"
 #include "tests/planner/planning.h"
 
@@ -433,4 +434,58 @@ Test(planner, an_execution_outlives_its_planner)
     cr_expect_eq(composed, 1);
     cr_expect_geq(fused, 3, "a scale, an activation, a Shuffle");
     planning_close(&p);
+}
+
+/* ---- threads ----------------------------------------------------------------------- */
+
+/* Of a ReLU of so many rows of 512, on a host of 4 processors. */
+static int threads_of(int rows, const char *set)
+{
+    struct planning p;
+    char text[256];
+    snprintf(text, sizeof text,
+             "[network]\nformat = 1\noutputs = y\n[input x]\nshape = %d x 512\n"
+             "[layer y]\ntype = Activation\nkind = relu\n",
+             rows);
+    cr_assert_eq(planning_load(&p, spill_text("relu.ini", text), NULL, &set, set != NULL),
+                 STRATA_OK, "%s", p.err.message);
+    const int threads = threads_for(p.network, 4);
+    planning_close(&p);
+    return threads;
+}
+
+static void wait_by(const char *count, const char *policy)
+{
+    unsetenv("GOMP_SPINCOUNT");
+    unsetenv("OMP_WAIT_POLICY");
+    if (count)
+        setenv("GOMP_SPINCOUNT", count, 1);
+    if (policy)
+        setenv("OMP_WAIT_POLICY", policy, 1);
+}
+
+Test(planner, a_team_that_sleeps_needs_more_work_for_a_thread)
+{
+    static const struct {
+        const char *count, *policy, *set;
+        bool sleeps;
+    } cases[] = {
+        {NULL, NULL, NULL, false},
+        {NULL, NULL, "runtime.wait=spin", false},
+        {NULL, NULL, "runtime.wait=sleep", true},
+        {NULL, "passive", NULL, true},
+        {NULL, "PASSIVE", "runtime.wait=spin", true},
+        {NULL, "active", "runtime.wait=sleep", false},
+        {"0", "active", NULL, true},
+        {"300000", "passive", "runtime.wait=sleep", false},
+        {"INFINITY", NULL, "runtime.wait=sleep", false},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        wait_by(cases[i].count, cases[i].policy);
+        cr_expect_eq(threads_of(1, cases[i].set), 1, "case %zu", i);
+        cr_expect_eq(threads_of(512, cases[i].set) == 1, cases[i].sleeps, "case %zu", i);
+        cr_expect_eq(threads_of(8192, cases[i].set), 4, "case %zu", i);
+    }
+    wait_by("0", NULL);
+    cr_expect_eq(threads_of(512, "runtime.threads=3"), 3, "who asks gets them");
 }

@@ -146,6 +146,7 @@ static void note_engine(struct bench_result *r, const struct tool_session *s,
         tool_dims(r->dims, sizeof r->dims, b.desc.dims, b.desc.rank);
     }
     note_costs(r, c);
+    r->run_threads = s->engine->execution->threads;
     r->weight_bytes = strata_engine_weight_bytes(s->engine);
     r->context_bytes = strata_engine_arena_bytes(s->engine);
     r->device_bytes = memory.current_bytes;

@@ -161,7 +161,7 @@ struct bench_stats {
     double percentiles[BENCH_MAX_PERCENTILES];
 };
 
-enum { BENCH_MAX_NOTES = 13 };
+enum { BENCH_MAX_NOTES = 14 };
 
 struct bench_result {
     char device[96], network[128], precision[16], dims[128];
@@ -173,6 +173,7 @@ struct bench_result {
     double waited; /* the part of the time in which threads had no processor; 0 to 1 */
     double drift;  /* of the compute time, last quarter over first, less 1 */
     uint64_t weight_bytes, context_bytes, device_bytes;
+    int run_threads;     /* of the kernels of a run on the host; 0 on other devices */
     double predicted_ms; /* by the plan's costs; 0: of another batch than this */
     bool graph;
     char *quote; /* which number to quote */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/host/wait.h"
 #include "core/text.h"
 #include "planner/cost/busy.h"
 
@@ -248,6 +249,18 @@ static char *note_busy(const struct bench_result *r)
                : NULL;
 }
 
+/* A shell's variable that somebody set for another program. */
+static char *note_waiting(const struct bench_result *r)
+{
+    const char *set = wait_decider();
+    return set && r->run_threads > 1
+               ? text_print("%s=%s is in the environment: it decides how the %d threads "
+                            "of a run wait for each other, and figures are not those of "
+                            "who sets nothing",
+                            set, getenv(set), r->run_threads)
+               : NULL;
+}
+
 static char *note_cold(const struct bench_result *r)
 {
     return r->settings.base.cold_cache
@@ -284,7 +297,7 @@ int bench_judge(struct bench_result *r, strata_error *err)
 {
     static char *(*const notes[])(const struct bench_result *r) = {
         note_host,  note_gaps, note_transfers, note_order, note_noise, note_drift,
-        note_few,   note_load, note_busy,      note_cold,  note_idle,
+        note_few,   note_load, note_busy,      note_waiting, note_cold,  note_idle,
     };
     for (size_t i = 0; i < ARRAY_LENGTH(notes); i++)
         if ((r->notes[r->n_notes] = notes[i](r)))

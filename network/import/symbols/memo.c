@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/names.h"
+#include "ini/names.h"
 #include "core/text.h"
 #include "io/weights/weights.h"
 

@@ -3,8 +3,8 @@
  * A map from names to small integers (indices into the caller's arrays). Names are not
  * copied and must outlive the map.
  */
-#ifndef CORE_NAMES_H
-#define CORE_NAMES_H
+#ifndef INI_NAMES_H
+#define INI_NAMES_H
 
 #include <stdbool.h>
 
@@ -27,4 +27,4 @@ int names_get(const struct names *map, const char *name);
 int names_put(struct names *map, const char *name, int value, strata_error *err);
 void names_free(struct names *map);
 
-#endif /* CORE_NAMES_H */
+#endif /* INI_NAMES_H */

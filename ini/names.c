@@ -3,7 +3,7 @@
  * Names to integers: open addressing, linear probing, at most half full. The table's
  * address seeds the hash, so a file's author cannot know which names collide.
  */
-#include "core/names.h"
+#include "ini/names.h"
 
 #include <stdlib.h>
 #include <string.h>
