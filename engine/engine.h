@@ -25,6 +25,7 @@
 #define ENGINE_ENGINE_H
 
 #include "core/handle.h"
+#include "network/options.h"
 #include "planner/execution.h"
 #include "planner/pack.h"
 
@@ -120,8 +121,13 @@ int engine_try_plans(strata_engine **engine, const strata_network *network,
  * one, if whole runs of that are faster. On an error *engine may be NULL. */
 int engine_mix_in_place(strata_engine **engine, const strata_network *network,
                         strata_error *err);
-/* Whether that will be asked for, as far as options and the device say. */
-bool engine_mixes_in_place(const strata_handle *handle, const struct build_options *b);
+/* Whether that will be done, as far as options and the device say. */
+static inline bool engine_mixes_in_place(const strata_handle *handle,
+                                         const struct build_options *b)
+{
+    return b->mixed && (b->costs.kind == COSTS_MEASURE || build_tries_plans(b)) &&
+           handle->device->ops->capture_begin;
+}
 /* batch.c: the last step of building. */
 int engine_add_sizes(strata_engine *e, strata_error *err);
 void engine_free_sizes(strata_engine *e);

@@ -25,12 +25,6 @@ struct mixture {
     int64_t *places, *surplus[KINDS]; /* of each region; of each kind */
 };
 
-bool engine_mixes_in_place(const strata_handle *handle, const struct build_options *b)
-{
-    return b->mixed && (b->costs.kind == COSTS_MEASURE || build_tries_plans(b)) &&
-           handle->device->ops->capture_begin;
-}
-
 static bool is_wanted(const strata_engine *e, const struct build_options *b)
 {
     return engine_mixes_in_place(e->handle, b) && e->planner->mixes &&
