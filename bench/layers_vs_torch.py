@@ -13,8 +13,10 @@ multiply-adds as two; `copy` is torch's negation of 1 GiB. "torch / strata" is a
 Strata is faster.
 """
 import argparse
+import array
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -58,9 +60,13 @@ def product(*dims):
 
 
 class Case:
-    def __init__(self, name, ini, run, make, tbytes=0, flops=0):
+    """indices: how many the input is, and below what; without, net_time fills it."""
+
+    path = None  # of an INI file, in place of `ini`
+
+    def __init__(self, name, ini, run, make, tbytes=0, flops=0, indices=None):
         self.name, self.ini, self.run, self.make = name, ini, run, make
-        self.bytes, self.flops = tbytes, flops
+        self.bytes, self.flops, self.indices = tbytes, flops, indices
 
 
 def cases():
@@ -136,7 +142,8 @@ def cases():
                 ("x", (65536,), "i64", None)),
             lambda i, t: f.embedding(i, t),
             lambda width=width: (torch.randint(0, 50257, (65536,), device="cuda"),
-                                 h(50257, width)), tbytes=4 * 65536 * width)
+                                 h(50257, width)), tbytes=4 * 65536 * width,
+            indices=(65536, 50257))
     add("group_norm 32x320x64x64 NHWC, 32 groups",
         one("type = Normalization; kind = group; groups = 32; scale = w:s; bias = w:b",
             half("x", 32, 320, 64, 64, layout="fp16:nhwc8"), out="fp16:nhwc8"),
@@ -207,11 +214,22 @@ def copy_rate():
     return 2 * a.numel() * a.element_size() / (ms * 1e-3)
 
 
+def write_indices(folder, count, below):
+    """A file of int64, as torch.randint chooses them."""
+    path, chosen = os.path.join(folder, "indices.raw"), random.Random(1)
+    with open(path, "wb") as file:
+        array.array("q", (chosen.randrange(below) for _ in range(count))).tofile(file)
+    return path
+
+
 def strata_time(options, case, folder, *more):
     """Milliseconds, as torch_times.milliseconds() takes them, and a table of layers."""
-    path = os.path.join(folder, "net.ini")
-    with open(path, "w", encoding="utf-8") as text:
-        text.write(case.ini)
+    path, more = case.path or os.path.join(folder, "net.ini"), list(more)
+    if not case.path:
+        with open(path, "w", encoding="utf-8") as text:
+            text.write(case.ini)
+    if case.indices:
+        more += ["-i", write_indices(folder, *case.indices)]
     command = [*options.program.split(), "-d", options.device, "-m", "tensor_op", "-n",
                str(RUNS), "-w", "5", "-l", "-t", "-s", f"build.trials={options.trials}",
                *more, path]

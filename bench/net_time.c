@@ -237,7 +237,7 @@ static int read_input(const struct session *s, const char *path, strata_error *e
     return bad;
 }
 
-/* Values in [-1, 1) for floats, small numbers for bytes, 0 for indices. */
+/* Values in [-1, 1) for floats, small numbers for bytes and INT64, 0 for INT32. */
 static int random_input(const struct session *s, int index, const strata_binding *b,
                         strata_error *err)
 {

@@ -17,6 +17,8 @@ int strata_engine_build(strata_engine **out, strata_handle *handle,
         return status;
     status = engine_build_plan(out, handle, network, NULL, err);
     if (status == STRATA_OK)
+        status = engine_mix_in_place(out, network, err);
+    if (status == STRATA_OK)
         status = engine_try_plans(out, network, err);
     if (status == STRATA_OK)
         status = engine_cost_in_place(*out, err);

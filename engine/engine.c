@@ -12,7 +12,7 @@
 #include "core/arguments.h"
 #include "core/team.h"
 #include "engine/file/stored.h"
-#include "planner/merge/merge.h"
+#include "planner/mixed/mixed.h"
 #include "planner/planner.h"
 
 /* Where an engine's plan is from; without plan and record a new one is made. */
@@ -30,8 +30,9 @@ struct origin {
 
 static int plan_engine(strata_engine *e, const struct origin *from, strata_error *err)
 {
-    struct planner_device device = {e->handle->properties, e->handle->math,
-                                    e->handle->threads};
+    struct planner_device device = {.properties = e->handle->properties,
+                                    .math = e->handle->math,
+                                    .threads = e->handle->threads};
     struct cost_device costs;
     int status;
     cost_device_init(&costs, e->handle);
@@ -47,15 +48,16 @@ static int plan_engine(strata_engine *e, const struct origin *from, strata_error
     } else if (from->plan) {
         status = planner_make_as(&e->planner, e->network, &device, from->plan, err);
     } else {
+        device.mixed_again = engine_mixes_in_place(e->handle, &e->network->build);
         status = e->lender
                      ? planner_make(&e->planner, e->network, &device, &costs.source, err)
-                     : planner_make_merged(&e->planner, e->network, &device,
-                                           &costs.source, err);
+                     : planner_make_mixed(&e->planner, e->network, &device, &costs.source,
+                                          err);
     }
     if (status != STRATA_OK)
         return status;
     strata_network *given = e->network;
-    e->network = network_retain(e->planner->network); /* one with merged layers, may be */
+    e->network = network_retain(e->planner->network); /* merged or mixed, may be */
     strata_network_destroy(given);
     return execution_make(&e->execution, e->planner, e->planner->plan, err);
 }

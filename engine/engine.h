@@ -98,7 +98,7 @@ int engine_build_lent(strata_engine **out, const strata_engine *lender,
                       const strata_network *network, struct record *record,
                       strata_error *err);
 /* With a plan, which goes to the engine or is freed, made on a handle of its own while
- * contexts may run with the lender. */
+ * contexts may run with the lender; NULL: of nobody. */
 int engine_build_version(strata_engine **out, const strata_engine *lender,
                          strata_handle *handle, struct planner *planner,
                          strata_error *err);
@@ -115,6 +115,13 @@ int engine_complete_kin(strata_engine *e, struct planner *planner, strata_error 
  * one, if that is faster. On an error *engine may be NULL. */
 int engine_try_plans(strata_engine **engine, const strata_network *network,
                      strata_error *err);
+/* trials/mixture.c: where [build] lets what was quantised be floats, and costs are timed
+ * in place, choose again which regions are, by what they take so; *engine becomes another
+ * one, if whole runs of that are faster. On an error *engine may be NULL. */
+int engine_mix_in_place(strata_engine **engine, const strata_network *network,
+                        strata_error *err);
+/* Whether that will be asked for, as far as options and the device say. */
+bool engine_mixes_in_place(const strata_handle *handle, const struct build_options *b);
 /* batch.c: the last step of building. */
 int engine_add_sizes(strata_engine *e, strata_error *err);
 void engine_free_sizes(strata_engine *e);

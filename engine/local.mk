@@ -56,6 +56,7 @@ ENGINE_SOURCES = \
 	engine/trials/attempts.h \
 	engine/trials/contest.c \
 	engine/trials/contest.h \
+	engine/trials/mixture.c \
 	engine/trials/search.c \
 	engine/trials/trials.c \
 	engine/trials/trials.h \

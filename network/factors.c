@@ -132,6 +132,26 @@ struct network_weight network_weight_seen(const struct network_layer *layer,
     return layer->weights[i];
 }
 
+/* Whether pairs are left out of a network, or of what it is made of. */
+static bool lacks_pairs(const strata_network *net)
+{
+    while (net && !(net->merged && net->merged->pairs))
+        net = net->base;
+    return net != NULL;
+}
+
+bool network_has_plain_weight(const strata_network *net,
+                              const struct network_layer *layer)
+{
+    if (!network_has_factors(layer))
+        return true;
+    const struct network_weight *w = &layer->weights[0];
+    const int producer = layer->n_inputs ? net->tensors[layer->inputs[0]].producer : -1;
+    const bool rounded = producer >= 0 && strcmp(net->layers[producer].type->full_name,
+                                                 "core::Dequantize@1") == 0;
+    return lacks_pairs(net) && !w->shared && !w->factors->shared && !rounded;
+}
+
 /* ---- values ---- */
 
 /* Elements of the dims before one, and behind it. */

@@ -139,6 +139,9 @@ NETWORK_SOURCES = \
 	network/merge/merge.h \
 	network/merge/name.c \
 	network/merge/siblings.c \
+	network/pairs/drop.c \
+	network/pairs/find.c \
+	network/pairs/pairs.h \
 	network/resize.c \
 	network/sections.c \
 	network/shapes.c \

@@ -159,10 +159,12 @@ static inline bool network_has_factors(const struct network_layer *layer)
     return layer->type->n_weights > 0 && layer->weights[0].factors;
 }
 
-/* What a network with merged layers has for itself: blocks to free. */
+/* What a network with merged layers, or without some pairs, has for itself: blocks to
+ * free. */
 struct network_merged {
     void **blocks;
     size_t n, capacity;
+    bool pairs; /* it is one without pairs (pairs/pairs.h), and nothing is merged */
 };
 
 struct strata_network {
@@ -194,7 +196,8 @@ struct strata_network {
     const strata_network *base;    /* NULL; or that of which this is a version for other
                                       sizes: all but the tensors is then the base's, and the
                                       layers where some name symbols; or that of which
-                                      layers are merged here (merge/merge.h) */
+                                      layers are merged here (merge/merge.h), or pairs
+                                      left out (pairs/pairs.h) */
     struct network_merged *merged; /* NULL; or what such a network has for itself, of
                                       which versions of it are, too */
     struct config *config;      /* places of everything */
@@ -271,6 +274,10 @@ static inline int64_t network_shares(int64_t n, int64_t each)
 {
     return n / each + (n % each > 0);
 }
+/* Whether nothing but floats is made of a layer's first weight: it has no factors, or its
+ * integers would be multiplied by those of a pair that is left out (pairs/pairs.h). */
+bool network_has_plain_weight(const strata_network *net,
+                              const struct network_layer *layer);
 /* Multiply its values, `count` of them, by its factors as those were loaded. factors.c */
 void network_weight_multiply(const struct network_weight *w, float *values,
                              int64_t count, const float *factors);

@@ -43,6 +43,7 @@ struct build_options {
     uint64_t formats;         /* formats of intermediate tensors; 0: any */
     bool fusion;
     bool merge;       /* layers of one input into one, where that costs less */
+    bool mixed;       /* floats in place of rounded ones, where that costs less */
     bool no_reformat; /* fail if the plan needs one */
     enum objective objective;
     double memory_slack;  /* OBJECTIVE_MEMORY: time given up for it, percent */

@@ -208,13 +208,14 @@ static int read_build(struct loader *l, struct config_section *s)
         "precision",    "formats",      "fusion",     "no_reformat",   "objective",
         "memory_slack", "memory_plans", "plan_nodes", "deterministic", "workspace",
         "math",         "costs",        "costs_miss", "costs_budget",  "nan",
-        "merge",        "trials"};
+        "merge",        "trials",       "quantised"};
     struct build_options *b = &l->net->build;
     const struct config_pair *precision = config_get(s, "precision");
     const struct config_pair *formats = config_get(s, "formats");
     const struct config_pair *workspace = config_get(s, "workspace");
     const struct config_pair *math = config_get(s, "math");
     const struct config_pair *nan = config_get(s, "nan");
+    const struct config_pair *quantised = config_get(s, "quantised");
     int choice;
     if (precision && config_choice(l->c, precision, "fp32|fp16|any|bf16", &choice))
         b->precision = (enum precision)choice;
@@ -232,6 +233,8 @@ static int read_build(struct loader *l, struct config_section *s)
     read_flag(l->c, s, "deterministic", &b->deterministic);
     if (nan && config_choice(l->c, nan, "any|propagate", &choice))
         b->nan = choice == 1;
+    if (quantised && config_choice(l->c, quantised, "exact|fastest", &choice))
+        b->mixed = choice == 1;
     config_unknown(l->c, s, keys, ARRAY_LENGTH(keys));
     return STRATA_OK;
 }

@@ -68,6 +68,11 @@ PLANNER_SOURCES = \
 	planner/merge/merge.h \
 	planner/merge/price.c \
 	planner/merge/record.c \
+	planner/mixed/bill.c \
+	planner/mixed/memory.c \
+	planner/mixed/mixed.c \
+	planner/mixed/mixed.h \
+	planner/mixed/record.c \
 	planner/memory_order.c \
 	planner/model/model.c \
 	planner/objective.c \

@@ -12,6 +12,7 @@
 #include "core/team.h"
 #include "planner/explain/explain.h"
 #include "planner/merge/merge.h"
+#include "planner/mixed/mixed.h"
 #include "planner/pack.h"
 #include "planner/record.h"
 #include "planner/threads.h"
@@ -85,7 +86,9 @@ static int make(struct planner *planner, const struct plan *plan,
     status = planner->record ? planner_restore(planner, err)
              : plan ? plan_copy(&planner->plan, &planner->model->problem, plan, err)
                     : solve(planner, costs, err);
-    return status == STRATA_OK ? planner_note_fusions(planner, err) : status;
+    return status == STRATA_OK && !planner->device.quiet
+               ? planner_note_fusions(planner, err)
+               : status;
 }
 
 /* Takes a planner that is open; impls count with its threads meanwhile. */
@@ -139,6 +142,10 @@ int planner_make_recorded(struct planner **out, const strata_network *network,
     status =
         planner_merges_read(&planner->merges, json_object_get(record->json, "merges"),
                             planner_unmerged(planner), err);
+    if (status == STRATA_OK)
+        status = planner_mixes_read(&planner->mixes,
+                                    json_object_get(record->json, "quantised"),
+                                    planner_unmixed(planner), err);
     if (status != STRATA_OK) {
         planner_free(planner);
         return status;
@@ -157,6 +164,7 @@ void planner_free(struct planner *planner)
     record_free(planner->record);
     record_free(planner->guide);
     planner_free_merges(planner->merges);
+    planner_free_mixes(planner->mixes);
     free(planner->scale);
     free(planner->bans);
     planner_free_left(planner);

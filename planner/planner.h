@@ -28,6 +28,7 @@
 #include "planner/solver/plan.h"
 
 struct planner_merges;
+struct planner_mixes;
 struct record;
 struct record_decision;
 
@@ -36,6 +37,10 @@ struct planner_device {
     struct device_properties properties;
     int math;    /* STRATA_MATH_*: what this or the network allows */
     int threads; /* of a host's kernels; 0: as the network says */
+    bool quiet; /* plans are but compared: what became of layers is neither noted nor told
+                 */
+    bool mixed_again; /* a mixture of 8 bits and floats is found once more, in place: it
+                       * may be a rough one (mixed/) */
 };
 
 /* Layers that another may compute in its own pass. A chain takes them in this order, and
@@ -182,6 +187,7 @@ struct planner {
     struct cost_table known;       /* measured or recorded costs that were at hand */
     struct planner_trade trade;    /* of an objective other than time */
     struct planner_merges *merges; /* merge/: what was decided of siblings; or NULL */
+    struct planner_mixes *mixes;   /* mixed/: and of what was quantised; or NULL */
 };
 
 /* planner.c: the best plan by the network's options. costs: who measures what is not

@@ -13,6 +13,7 @@
 #include "io/json.h"
 #include "planner/explain/explain.h"
 #include "planner/merge/merge.h"
+#include "planner/mixed/mixed.h"
 
 static const char *const kinds[] = {[CANDIDATE_RUN] = "run",
                                     [CANDIDATE_GROUP] = "group",
@@ -124,6 +125,8 @@ json_t *record_json(const struct planner *planner, const struct execution *x,
         "proved", planner->plan->proved, "nodes", (json_int_t)planner->plan->nodes,
         "costs", cost_kinds[planner->costs.kind], "costs_complete",
         planner->costs.complete, "least_time", trade_json(&planner->trade));
+    if (planner->mixes)
+        j = json_put(j, "quantised", planner_mixes_json(planner));
     if (planner->n_left > 0)
         j = json_put(j, "left", record_left_json(planner));
     return x->in_place ? put_in_place(j, x) : j;

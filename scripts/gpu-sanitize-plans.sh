@@ -16,14 +16,17 @@
 # plans.runs. Those run under the tools.
 # Prints a line a tool: errors, launches, and how many of plans.kernels were launched; the
 # others are named in a file beside the log. What failed, no launch, and running out of
-# time are failures. Kernels of cuBLAS and cuDNN do not count: impls over them are held to
-# memcheck alone.
+# time are failures. Kernels of cuBLAS and cuDNN do not count: memcheck alone looks at
+# them. The other tools see runs of impls over these in processes of their own, which look
+# at the kernels of ours that come with them; but not those that end racecheck and
+# initcheck, or hang.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/sanitizer.sh"
 tools=${*:-memcheck racecheck initcheck synccheck}
 [ "$tools" != choose ] || tools=
 runs=${STRATA_SANITIZE_RUNS:-}
+beside=4 # processes for impls over libraries
 work=$(mktemp -d "${TMPDIR:-/tmp}/plans.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 
@@ -126,19 +129,42 @@ choose_runs() {
     [ "$ended" -eq "$all" ] && [ -s "$runs" ] || failed=1
 }
 
-check() { # tool
-    name=$1-plans job=0 start=$(date +%s)
-    rm -f "$logs/$name".*
-    while [ "$job" -lt "$jobs" ]; do
+# The names in C++ of the kernels of modules over libraries, as a regular expression.
+kernels_beside() {
+    names=$(grep -E '^(cublaslt|[a-z_]*-cudnn)\.so ' "$logs/plans.kernels" |
+        sed -n 's/.* _Z[0-9]*\([a-z0-9_]*_kernel\).*/\1/p' | sort -u | paste -s -d '|')
+    [ -z "$names" ] || echo ".*($names).*"
+}
+
+# Of the runs one part in so many, to logs from the number `job` on.
+check_runs() { # tool parts option value...
+    tool=$1 parts=$2
+    shift 2
+    part=0
+    while [ "$part" -lt "$parts" ]; do
         # shellcheck disable=SC2046 # cases have no blanks
-        counted_under "$1" "$limit" "$logs/$name.$job.launches" tests/cuda/candidates \
-            -e -w "$without" -k "$runs" -p "$job/$jobs" \
+        counted_under "$tool" "$limit" "$logs/$name.$job.launches" tests/cuda/candidates \
+            -e "$@" -k "$runs" -p "$part/$parts" \
             $(cut -d ' ' -f 2 "$runs" | sort -u) >"$logs/$name.$job.log" 2>&1 &
-        job=$((job + 1))
+        part=$((part + 1)) job=$((job + 1))
     done
+}
+
+check() { # tool
+    name=$1-plans job=0 start=$(date +%s) looked_at=
+    rm -f "$logs/$name".*
+    if [ "$1" = memcheck ]; then
+        check_runs "$1" "$jobs" -w ''
+    else
+        check_runs "$1" "$jobs" -w cudnn,cublaslt
+        looked_at=$(kernels_beside)
+        ends=persistent,cublaslt_rows
+        [ "$1" != synccheck ] || ends=
+        [ -z "$looked_at" ] || check_runs "$1" "$beside" -o cudnn,cublaslt -w "$ends"
+    fi
     wait
     asked=$logs/plans.kernels
-    tell "$1" plans "$name" "$jobs" "$start"
+    tell "$1" plans "$name" "$job" "$start"
 }
 
 [ -z "$runs" ] || cp "$(dirname "$runs")/plans.kernels" "$logs/" 2>/dev/null
@@ -158,8 +184,6 @@ printf '%-10s %-18s %s, %s s\n' networks plans "$(ls ./*.ini | wc -l)" \
 [ ! -e "$work/lost" ] || failed=1
 [ -n "$runs" ] || choose_runs
 for tool in $tools; do
-    without=cudnn,cublaslt
-    [ "$tool" != memcheck ] || without=
     check "$tool"
 done
 exit $failed

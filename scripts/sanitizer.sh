@@ -61,11 +61,13 @@ counted() { # seconds count_file command...
     printf '\nexit status %s\n' "$ended" # what was cut may not have ended its line
 }
 
-# The same of a program of the bundle under a tool.
+# The same of a program of the bundle under a tool. Which kernels that looks at, if not at
+# all: a regular expression of their names, $looked_at.
 counted_under() { # tool seconds count_file program argument...
     tool=$1 seconds=$2 count_file=$3 more=
     shift 3
     [ "$tool" != synccheck ] || more="--num-cuda-barriers 65536" # else some are lost
+    [ -z "${looked_at:-}" ] || more="$more --kernel-name regex=$looked_at"
     # shellcheck disable=SC2086 # an option and its value
     counted "$seconds" "$count_file" "$sanitizer" --tool "$tool" $more \
         --target-processes all --error-exitcode 99 --print-limit 20 \

@@ -17,6 +17,7 @@ strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_outp
 	tools/explain/impls.c \
 	tools/explain/inside.c \
 	tools/explain/merges.c \
+	tools/explain/mixes.c \
 	tools/explain/columns.c tools/explain/diff.c tools/explain/dot.c tools/explain/graph.c \
 	tools/build.c tools/built.c \
 	tools/deploy/config.c tools/deploy/deploy.c tools/deploy/deploy.h tools/deploy/key.c \

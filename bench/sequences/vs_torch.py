@@ -8,10 +8,10 @@
 A line a case, FP16 with tensor cores, both in CUDA graphs, medians between events of runs
 one behind the other. Strata takes the plan of measured costs. FOLDER holds what `strata
 import` made of what bench/sequences/bert.py and networks.py export: bert128.ini and
-bert384.ini with a variable `batch`, vit1.ini and vit32.ini. Without FOLDER those rows are
-left out. RNN and attention are
-networks of one layer on random data. "torch / strata" is above 1 where Strata is faster; a
-goal follows where there is one.
+bert384.ini whose batch is free (bert.py --free, import --dim=batch=1,8,32), vit1.ini and
+vit32.ini. Without FOLDER those rows are left out. RNN and attention are networks of one
+layer on random data. "torch / strata" is above 1 where Strata is faster; a goal follows
+where there is one.
 """
 import os
 import sys
@@ -23,7 +23,10 @@ from torch_times import captured, milliseconds  # noqa: E402
 
 
 class Case:
-    """work: operations, or steps; unit: what one is counted in."""
+    """path: of an INI file, in place of `ini`; batch: where that leaves it free; work:
+    operations, or steps; unit: what one is counted in."""
+
+    indices = None
 
     def __init__(self, name, make, ini=None, path=None, batch=None, work=0, unit="ms",
                  goal=None):
@@ -89,7 +92,8 @@ def network_cases(folder):
     for (net, batch), goal in goals.items():
         path = os.path.join(folder, f"vit{batch}.ini" if net == "vit" else net + ".ini")
         make = vit(batch) if net == "vit" else bert(int(net[4:]), batch)
-        yield Case(f"{net}, batch {batch}", make, path=path, batch=batch, goal=goal)
+        free = None if net == "vit" else batch
+        yield Case(f"{net}, batch {batch}", make, path=path, batch=free, goal=goal)
 
 
 def attention_cases():
@@ -127,10 +131,8 @@ def torch_milliseconds(case):
 
 
 def measure(options, case, folder):
-    if case.path:
-        with open(case.path, encoding="utf-8") as text:
-            case.ini = text.read()
-    more = ("-b", str(case.batch), "-p", "fp16") if case.batch else ()
+    more = ("-p", "fp16") if case.path else ()
+    more += ("-s", f"profile.batch={case.batch}") if case.batch else ()
     ours, table = strata_time(options, case, folder, *more)
     theirs = torch_milliseconds(case)
     row = {"case": case.name, "strata": case.figure(ours), "unit": case.unit,

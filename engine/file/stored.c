@@ -6,6 +6,7 @@
 #include "engine/file/stored.h"
 
 #include "planner/merge/merge.h"
+#include "planner/mixed/mixed.h"
 
 #include <stdlib.h>
 
@@ -81,10 +82,15 @@ static int read_smaller(struct engine_stored *s, const json_t *list,
 }
 
 /* The network of a file's text becomes the one that its plan is of. */
-static int merge_network(strata_network **net, const json_t *merges, strata_error *err)
+static int make_network(strata_network **net, const json_t *plan, strata_error *err)
 {
-    strata_network *merged;
-    int status = planner_merge_recorded(&merged, merges, *net, err);
+    strata_network *mixed, *merged;
+    int status =
+        planner_mix_recorded(&mixed, json_object_get(plan, "quantised"), *net, err);
+    if (status != STRATA_OK)
+        return status;
+    status = planner_merge_recorded(&merged, json_object_get(plan, "merges"), mixed, err);
+    strata_network_destroy(mixed);
     if (status != STRATA_OK)
         return status;
     strata_network_destroy(*net);
@@ -102,7 +108,7 @@ int engine_read_plan(struct engine_stored *s, strata_network **net,
     int status = engine_section_json(&plan, &s->file, SECTION_PLAN, err);
     if (status != STRATA_OK)
         return status;
-    status = merge_network(net, json_object_get(plan, "merges"), err);
+    status = make_network(net, plan, err);
     if (status == STRATA_OK)
         status = record_read(&s->record, plan, *net, &modules, err);
     if (status == STRATA_OK)

@@ -770,13 +770,14 @@ typedef struct strata_shape {
 } strata_shape;
 
 /* PooledConvolution: a convolution with a bias, an activation, and the maxima of windows
- * of that. Weights are Convolution's. */
+ * of that, which may be rounded to 8 bits. Weights are Convolution's, and a scale_out. */
 typedef struct strata_pooled_convolution {
     strata_convolution convolution;
     strata_pooling pooling; /* kernel, stride, pads, dilation and ceil_mode alone */
     int32_t activation;     /* 0: none; 1 + STRATA_RELU ... */
-    int32_t reserved;
-    double alpha, beta; /* of it; +infinity: the kind's own */
+    int32_t to;             /* 0: a float; 1: int8; 2: u8 */
+    double alpha, beta;     /* of the activation; +infinity: the kind's own */
+    int64_t zero_out;       /* what stands for 0 in integers */
 } strata_pooled_convolution;
 
 #ifdef __cplusplus

@@ -133,9 +133,11 @@ static bool is_plain(const strata_network *net, const struct network_layer *l)
 
 /* Whether a plan may compute with a weight's integers, not with its floats: of groups and
  * halves of bytes it cannot. */
-static bool may_be_integers(const struct network_weight *w)
+static bool may_be_integers(const strata_network *net, const struct network_layer *l,
+                            const struct network_weight *w)
 {
-    return w->factors && !w->shared && !w->factors->shared;
+    return w->factors && !w->shared && !w->factors->shared &&
+           !network_has_plain_weight(net, l);
 }
 
 /* Whether every weight that a layer has can be joined: floats, with as many entries along
@@ -147,8 +149,9 @@ static bool has_joinable_weights(const strata_network *net, const struct network
     for (size_t w = 0; w < l->type->n_weights; w++) {
         const struct network_weight *x = &l->weights[w];
         const int axis = joint.weight_axis[w];
-        if (network_has_weight(l, w) && (x->dtype != STRATA_FP32 || may_be_integers(x) ||
-                                         x->rank <= axis || x->dims[axis] != results))
+        if (network_has_weight(l, w) &&
+            (x->dtype != STRATA_FP32 || may_be_integers(net, l, x) || x->rank <= axis ||
+             x->dims[axis] != results))
             return false;
     }
     return true;

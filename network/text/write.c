@@ -137,6 +137,8 @@ static void write_build(struct lines *w, const strata_network *net, int math)
     line_choice(w, "math", MATH_MODES, math);
     if (b->nan) /* older readers know no such key */
         line_choice(w, "nan", "any|propagate", 1);
+    if (b->mixed) /* the same */
+        line_choice(w, "quantised", "exact|fastest", 1);
     fprintf(w->f, "workspace = %" PRIu64 "\n", b->workspace);
 }
 

@@ -7,6 +7,7 @@
 #include "planner/explain/explain.h"
 #include "io/json.h"
 #include "planner/merge/merge.h"
+#include "planner/mixed/mixed.h"
 #include "planner/record.h"
 
 #include <inttypes.h>
@@ -434,12 +435,13 @@ json_t *explain_json(const struct planner *planner, const struct execution *x,
                   "conversions", all_conversions(planner));
     return json_pack(
         "{s:i, s:{s:s?, s:o, s:s}, s:{s:s, s:s}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:o}",
+        "s:o, s:o}",
         "plan", EXPLAIN_PLAN_VERSION, "network", "name", planner->network->name, "path",
         path_json(planner->network->path), "hash", hash, "device", "name", d->name,
         "kind", d->kind == STRATA_HOST ? "host" : "cuda", "totals",
         totals(planner, x, answers, weight_bytes), "nodes", nodes(planner, x), "tensors",
         tensors(planner, x), "reformats", reformats(planner, answers), "fusions",
-        fusions(planner), "merges", planner_merges_json(planner), "left",
-        record_left_json(planner), "in_place", in_place(planner, x), "costs", costs);
+        fusions(planner), "merges", planner_merges_json(planner), "quantised",
+        planner_mixes_json(planner), "left", record_left_json(planner), "in_place",
+        in_place(planner, x), "costs", costs);
 }

@@ -404,19 +404,23 @@ static int note_fused(struct planner *planner, strata_error *err)
     return STRATA_OK;
 }
 
-/* Why no impl of this device runs a node's groups; NULL: one does, or it has none. */
+/* Why no impl of this device runs a node's groups; NULL: one does, or it has none. One
+ * that has a price would be taken for all but that. */
 static const char *refused_group(const struct planner *planner, int node)
 {
     const struct planner_model *m = planner->model;
     const char *why = NULL;
+    int64_t cost = 0;
     for (size_t i = m->first[node]; i < m->first[node + 1]; i++) {
         const struct planner_candidate *c = &m->candidates[i];
         if (!planner_group_of(&planner->nodes[node], c->kind))
             continue;
         if (!c->reason)
             return NULL;
-        if (c->impl->impl.device == planner->device.properties.kind)
-            why = c->reason;
+        if (c->impl->impl.device != planner->device.properties.kind || c->cost < cost)
+            continue;
+        why = c->reason;
+        cost = c->cost;
     }
     return why;
 }

@@ -7,13 +7,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+bool members_may_end(const struct planner *planner, int node)
+{
+    const struct planner_node *n = &planner->nodes[node];
+    return n->n_out == 1 && n->n_ports == n->n_in && n->previous < 0 && !n->unread &&
+           !n->layer->impl && n->n_in > 0 &&
+           dtype_is_free(tensor_of(planner, n->in[0])->dtype) &&
+           dtype_is_free(tensor_of(planner, n->out[0])->dtype);
+}
+
 bool members_may_have(const struct planner *planner, int node)
 {
     const struct planner_node *n = &planner->nodes[node];
-    return n->n_out == 1 && n->n_ports == n->n_in && n->previous < 0 && n->next < 0 &&
-           !n->group && !n->unread && !n->layer->impl && n->n_in > 0 &&
-           dtype_is_free(tensor_of(planner, n->in[0])->dtype) &&
-           dtype_is_free(tensor_of(planner, n->out[0])->dtype);
+    return members_may_end(planner, node) && n->next < 0 && !n->group;
 }
 
 bool members_may_convolve(const struct planner *planner, int node)
@@ -21,7 +27,8 @@ bool members_may_convolve(const struct planner *planner, int node)
     enum { WEIGHT = 0 };
     const struct network_layer *l = planner->nodes[node].layer;
     return is_type(l, "core::Convolution@1") && members_may_have(planner, node) &&
-           l->n_inputs == 1 && network_has_weight(l, WEIGHT) && !network_has_factors(l) &&
+           l->n_inputs == 1 && network_has_weight(l, WEIGHT) &&
+           network_has_plain_weight(planner->network, l) &&
            l->weights[WEIGHT].dtype == STRATA_FP32;
 }
 

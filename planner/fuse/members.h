@@ -23,7 +23,9 @@ static inline const struct network_tensor *tensor_of(const struct planner *plann
 
 /* A node that no other group has, and of which the user says nothing. */
 bool members_may_have(const struct planner *planner, int node);
-/* Such a Convolution of one input, by a constant weight of FP32 that has no factors. */
+/* The same of a chain's last, with which another group may begin. */
+bool members_may_end(const struct planner *planner, int node);
+/* Such a Convolution of one input, by a constant weight of FP32 that is only floats. */
 bool members_may_convolve(const struct planner *planner, int node);
 /* Whether nobody but one node needs what another makes. */
 bool members_are_joined(const struct planner *planner, int node);

@@ -77,7 +77,8 @@ static bool is_product(const struct planner *planner, const struct chain *c, int
     const bool convolution = is_type(l, "core::Convolution@1");
     const bool full = is_type(l, "core::FullyConnected@1");
     if ((!convolution && !full && !is_type(l, "core::MatrixMultiply@1")) ||
-        l->n_inputs != 1 || !network_has_weight(l, WEIGHT) || network_has_factors(l) ||
+        l->n_inputs != 1 || !network_has_weight(l, WEIGHT) ||
+        !network_has_plain_weight(planner->network, l) ||
         l->weights[WEIGHT].dtype != STRATA_FP32)
         return false;
     const struct network_weight *w = &l->weights[WEIGHT];

@@ -49,9 +49,9 @@ static bool is_product(const struct planner *planner, int node)
     const strata_matrix_multiply *p = l->params;
     return is_type(l, "core::MatrixMultiply@1") && is_free(planner, node) &&
            l->n_inputs == 1 && network_has_weight(l, PRODUCT_B) &&
-           !network_has_factors(l) && l->weights[PRODUCT_B].dtype == STRATA_FP32 &&
-           !p->transpose_a && p->alpha == 1 && p->weight_bits == 0 &&
-           p->weight_group == 0;
+           network_has_plain_weight(planner->network, l) &&
+           l->weights[PRODUCT_B].dtype == STRATA_FP32 && !p->transpose_a &&
+           p->alpha == 1 && p->weight_bits == 0 && p->weight_group == 0;
 }
 
 /* Of rows by their root mean square. */

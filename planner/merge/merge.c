@@ -271,10 +271,10 @@ static int weigh(struct weighing *w, int *best, struct cost_source *costs,
     return conclude(w, *best, err);
 }
 
-static void tell(const struct planner *planner)
+void planner_tell_merges(const struct planner *planner)
 {
     const struct planner_merges *m = planner->merges;
-    for (size_t i = 0; i < m->groups.n; i++) {
+    for (size_t i = 0; m && i < m->groups.n; i++) {
         char *name =
             network_siblings_name(planner_unmerged(planner), &m->groups.list[i], 0, NULL);
         char *text = planner_merge_text(&m->verdicts[i]);
@@ -316,7 +316,8 @@ int planner_make_merged(struct planner **out, const strata_network *network,
         (*out)->merges = w.m;
         w.plans[best] = NULL;
         w.m = NULL;
-        tell(*out);
+        if (!device->quiet)
+            planner_tell_merges(*out);
     }
     for (int k = 0; k < PLANS; k++)
         planner_free(w.plans[k]);

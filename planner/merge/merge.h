@@ -47,6 +47,9 @@ int planner_make_merged(struct planner **out, const strata_network *network,
                         const struct planner_device *device, struct cost_source *costs,
                         strata_error *err);
 
+/* What was decided, to the log. */
+void planner_tell_merges(const struct planner *planner);
+
 /* price.c: of each group, whose network is that of `apart`, with all merged in the other
  * plan. */
 int planner_merge_prices(struct planner_verdict *out, const struct network_groups *groups,

@@ -28,7 +28,9 @@ void planner_free_merges(struct planner_merges *m)
 const strata_network *planner_unmerged(const struct planner *planner)
 {
     const strata_network *net = planner->network;
-    return net->merged && net->merged != net->base->merged ? net->base : net;
+    return net->merged && !net->merged->pairs && net->merged != net->base->merged
+               ? net->base
+               : net;
 }
 
 char *planner_merge_text(const struct planner_verdict *v)

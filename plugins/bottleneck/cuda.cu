@@ -142,6 +142,17 @@ static const strata_impl impls[] = {
      .setup = stream_setup,
      .run = stream_run,
      .bandwidth = 0.7},
+    {.id = 4,
+     .device = STRATA_CUDA,
+     .flags = STRATA_WEIGHT_PACKED,
+     .name = "roll",
+     .rows = STRATA_ARRAY(rows),
+     .efficiency = 0.6,
+     .state_size = sizeof(roll_state),
+     .accept = roll_accept,
+     .setup = roll_setup,
+     .run = roll_run,
+     .bandwidth = 0.7},
 };
 
 static const strata_extends bottleneck = {

@@ -6,11 +6,13 @@ plugins_bottleneck_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_bottleneck_la_LIBADD = $(M_LIBS)
 LAYER_CASES += tests/plugins/bottleneck.c
 
-BOTTLENECK_KERNELS = plugins/bottleneck/cuda.cu plugins/bottleneck/stream.cu \
-	plugins/bottleneck/strip.cu
+BOTTLENECK_KERNELS = plugins/bottleneck/cuda.cu plugins/bottleneck/roll.cu \
+	plugins/bottleneck/stream.cu plugins/bottleneck/strip.cu
 CUDA_PLUGIN_KERNELS += $(BOTTLENECK_KERNELS)
 EXTRA_DIST += plugins/bottleneck/accept.cuh plugins/bottleneck/block.cuh \
 	plugins/bottleneck/impls.cuh plugins/bottleneck/pieces.cuh \
+	plugins/bottleneck/roll.cuh plugins/bottleneck/roll_block.cuh \
+	plugins/bottleneck/roll_job.cuh plugins/bottleneck/roll_share.cuh \
 	plugins/bottleneck/share.cuh plugins/bottleneck/stages.cuh \
 	plugins/bottleneck/stream.cuh plugins/bottleneck/stream_job.cuh \
 	plugins/bottleneck/stream_share.cuh plugins/bottleneck/strip.cuh \
@@ -22,6 +24,7 @@ plugins_bottleneck_cuda_la_SOURCES =
 plugins_bottleneck_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_bottleneck_cuda_la_LIBADD = $(BOTTLENECK_KERNELS:.cu=.lo) $(CUDA_LIBS)
 # The instructions of a warpgroup are of one chip alone.
-plugins/bottleneck/cuda.lo plugins/bottleneck/stream.lo plugins/bottleneck/strip.lo: \
+plugins/bottleneck/cuda.lo plugins/bottleneck/roll.lo plugins/bottleneck/stream.lo \
+plugins/bottleneck/strip.lo: \
 	NVCC_ARCH_FLAGS = -gencode=arch=compute_90a,code=sm_90a
 endif

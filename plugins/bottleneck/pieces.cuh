@@ -22,6 +22,27 @@ static __device__ inline void copy_piece(uint32_t to, const void *from, uint32_t
                  : "memory");
 }
 
+/* The same into the shared memory of all blocks of a cluster of so many. */
+template <int Blocks>
+static __device__ inline void copy_piece_to_all(uint32_t to, const void *from,
+                                                uint32_t bytes, uint32_t barrier)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 ".multicast::cluster [%0], [%1], %2, [%3], %4;\n" ::"r"(to),
+                 "l"(from), "r"(bytes), "r"(barrier), "h"((uint16_t)((1 << Blocks) - 1))
+                 : "memory");
+}
+
+/* A box into L2. */
+static __device__ inline void fetch_box(const CUtensorMap *map, int32_t x, int32_t column,
+                                        int32_t row, int32_t image)
+{
+    asm volatile(
+        "cp.async.bulk.prefetch.tensor.4d.L2.global [%0, {%1, %2, %3, %4}];\n" ::"l"(map),
+        "r"(x), "r"(column), "r"(row), "r"(image)
+        : "memory");
+}
+
 /* A piece of this block's shared memory to a block of the cluster, whose barrier expects
  * it; it is read at any time until then. */
 static __device__ inline void copy_there(uint32_t to, uint32_t from, uint32_t bytes,

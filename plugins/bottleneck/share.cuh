@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How a bottleneck is shared by blocks: tiles, blocks of a tile and of a cluster; and its
- * weights as the matrices that a block keeps.
+ * weights as the matrices that a block keeps or asks for.
  */
 #ifndef PLUGINS_BOTTLENECK_SHARE_CUH
 #define PLUGINS_BOTTLENECK_SHARE_CUH
 
 #include "plugins/bottleneck/stages.cuh"
+#include "plugins/bottleneck/strip_tail.cuh"
 #include "plugins/common/product/tensor_map.cuh"
 
 struct bottleneck_sizes {
@@ -144,6 +145,45 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     }
     for (int c = (int)threadIdx.x; c < 384 * root && blockIdx.x == 0; c += CUDA_BLOCK)
         bias[c] = bottleneck_bias(w, root, c);
+}
+
+/* Where weights come through a ring, in the order in which they are asked for: result m
+ * of 64 and depth k of a matrix; two of them are a piece. */
+static __device__ inline float ring_weight(const bottleneck_weights &w, int panels,
+                                           int matrix, int m, int k)
+{
+    const int half = matrix % 2 * 64;
+    int piece = matrix / 2;
+    if (piece < panels)
+        return bottleneck_first(w, half + m, piece * 64 + k);
+    piece -= panels;
+    const int element = piece / 2, depth = piece % 2 * 64 + k;
+    if (element < BOTTLENECK_WINDOWS)
+        return half + m < w.convolved && depth < w.reduced
+                   ? w.windows[((int64_t)(half + m) * w.reduced + depth) *
+                                   BOTTLENECK_WINDOWS +
+                               element]
+                   : 0;
+    return bottleneck_of(w.project,
+                         (piece - 2 * BOTTLENECK_WINDOWS) * 64 + strip_result(m),
+                         w.results, half + k, w.convolved);
+}
+
+/* A block a matrix; the first has the biases, too, which lie behind the matrices. */
+static __global__ void __launch_bounds__(CUDA_BLOCK)
+    ring_pack_kernel(const __grid_constant__ bottleneck_weights w, int panels, int parts,
+                     uint8_t *matrices)
+{
+    const int matrix = (int)blockIdx.x;
+    __half *to = (__half *)(matrices + (int64_t)matrix * BOTTLENECK_PIECE);
+    float *bias = (float *)(matrices + (int64_t)gridDim.x * BOTTLENECK_PIECE);
+    for (int e = (int)threadIdx.x; e < 64 * 64; e += CUDA_BLOCK) {
+        const int m = e / 64, k = e % 64;
+        from_float(to + m * 64 + ((k / 8) ^ (m & 7)) * 8 + k % 8,
+                   ring_weight(w, panels, matrix, m, k));
+    }
+    for (int c = (int)threadIdx.x; c < 256 + parts * 64 && matrix == 0; c += CUDA_BLOCK)
+        bias[c] = bottleneck_bias(w, 2, c);
 }
 
 /* ---- launches -------------------------------------------------------------------- */

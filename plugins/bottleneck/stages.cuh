@@ -88,7 +88,7 @@ static __device__ inline void bottleneck_meet(const bottleneck_block<G> &b, int 
         barrier_wait(b.barrier(BOTTLENECK_SECOND_WHOLE), parity);
     if (group > 0)
         barrier_wait(mine, parity);
-    else if (threadIdx.x % 32 == 0)
+    else if (bottleneck_layout<G>::Parts > 1 && threadIdx.x % 32 == 0)
         barrier_arrive(mine);
 }
 

@@ -42,9 +42,9 @@ static int pack_weights(const strata_node *n, const bottleneck_shape &s,
     const int status = alloc_packed(n, stream_packed(job), packed);
     if (status != STRATA_OK)
         return status;
-    stream_pack_kernel<<<(unsigned)stream_pieces(job) * 2, CUDA_BLOCK, 0,
-                         (cudaStream_t)n->stream>>>(weights_of(n, s), job.panels,
-                                                    job.parts, (uint8_t *)*packed);
+    ring_pack_kernel<<<(unsigned)stream_pieces(job) * 2, CUDA_BLOCK, 0,
+                       (cudaStream_t)n->stream>>>(weights_of(n, s), job.panels, job.parts,
+                                                  (uint8_t *)*packed);
     return packed_status(n);
 }
 

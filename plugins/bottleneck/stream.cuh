@@ -99,16 +99,6 @@ struct stream_block {
 
 /* ---- loads, by a thread each ------------------------------------------------------- */
 
-/* A piece of memory into the shared memory of both blocks. */
-static __device__ inline void copy_piece_to_both(uint32_t to, const void *from,
-                                                 uint32_t bytes, uint32_t barrier)
-{
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
-                 ".multicast::cluster [%0], [%1], %2, [%3], %4;\n" ::"r"(to),
-                 "l"(from), "r"(bytes), "r"(barrier), "h"((uint16_t)3)
-                 : "memory");
-}
-
 static __device__ inline void stream_load_weights(const stream_block &b)
 {
     const int32_t pieces = stream_pieces(b.job);
@@ -119,20 +109,10 @@ static __device__ inline void stream_load_weights(const stream_block &b)
             const uint32_t mine = b.rank * BOTTLENECK_PIECE;
             barrier_wait(b.barrier(STREAM_WEIGHTS_EMPTY + slot.at), slot.parity ^ 1);
             barrier_expect(full, STREAM_WEIGHTS);
-            copy_piece_to_both(b.weights(slot.at) + mine,
-                               b.job.weights + p * STREAM_WEIGHTS + mine,
-                               BOTTLENECK_PIECE, full);
+            copy_piece_to_all<2>(b.weights(slot.at) + mine,
+                                 b.job.weights + p * STREAM_WEIGHTS + mine,
+                                 BOTTLENECK_PIECE, full);
         }
-}
-
-/* A box into L2. */
-static __device__ inline void fetch_box(const CUtensorMap *map, int32_t x, int32_t column,
-                                        int32_t row, int32_t image)
-{
-    asm volatile(
-        "cp.async.bulk.prefetch.tensor.4d.L2.global [%0, {%1, %2, %3, %4}];\n" ::"l"(map),
-        "r"(x), "r"(column), "r"(row), "r"(image)
-        : "memory");
 }
 
 /* What the ring has no room for comes to L2 while the tile before is computed. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How a bottleneck whose weights come through a ring is shared by blocks: tiles; and its
- * weights in the order in which they are asked for.
+ * How a bottleneck whose weights come through a ring is shared by blocks: tiles.
  */
 #ifndef PLUGINS_BOTTLENECK_STREAM_SHARE_CUH
 #define PLUGINS_BOTTLENECK_STREAM_SHARE_CUH
@@ -50,48 +49,10 @@ static inline int32_t stream_clusters(stream_job *j, int64_t images, int32_t clu
 
 /* ---- weights ---------------------------------------------------------------------- */
 
-/* Result m of 64 and depth k of a matrix; two of them are a piece. */
-static __device__ inline float stream_weight(const bottleneck_weights &w, int panels,
-                                             int matrix, int m, int k)
-{
-    const int half = matrix % 2 * 64;
-    int piece = matrix / 2;
-    if (piece < panels)
-        return bottleneck_first(w, half + m, piece * 64 + k);
-    piece -= panels;
-    const int element = piece / 2, depth = piece % 2 * 64 + k;
-    if (element < BOTTLENECK_WINDOWS)
-        return half + m < w.convolved && depth < w.reduced
-                   ? w.windows[((int64_t)(half + m) * w.reduced + depth) *
-                                   BOTTLENECK_WINDOWS +
-                               element]
-                   : 0;
-    return bottleneck_of(w.project,
-                         (piece - 2 * BOTTLENECK_WINDOWS) * 64 + strip_result(m),
-                         w.results, half + k, w.convolved);
-}
-
 static inline int64_t stream_packed(const stream_job &j)
 {
     return stream_pieces(j) * (int64_t)STREAM_WEIGHTS +
            (256 + j.parts * 64) * (int64_t)sizeof(float);
-}
-
-/* A block a matrix; the first has the biases, too, which lie behind the matrices. */
-static __global__ void __launch_bounds__(CUDA_BLOCK)
-    stream_pack_kernel(const __grid_constant__ bottleneck_weights w, int panels,
-                       int parts, uint8_t *matrices)
-{
-    const int matrix = (int)blockIdx.x;
-    __half *to = (__half *)(matrices + (int64_t)matrix * BOTTLENECK_PIECE);
-    float *bias = (float *)(matrices + (int64_t)gridDim.x * BOTTLENECK_PIECE);
-    for (int e = (int)threadIdx.x; e < 64 * 64; e += CUDA_BLOCK) {
-        const int m = e / 64, k = e % 64;
-        from_float(to + m * 64 + ((k / 8) ^ (m & 7)) * 8 + k % 8,
-                   stream_weight(w, panels, matrix, m, k));
-    }
-    for (int c = (int)threadIdx.x; c < 256 + parts * 64 && matrix == 0; c += CUDA_BLOCK)
-        bias[c] = bottleneck_bias(w, 2, c);
 }
 
 /* ---- launches --------------------------------------------------------------------- */

@@ -231,6 +231,21 @@ static __device__ inline uint32_t strip_result_of(float a, float b, const stage_
     return bottleneck_bounded(bottleneck_halves(a, b), f);
 }
 
+/* A pixel's eight results of a half, with their addend. */
+template <int Results>
+static __device__ inline void strip_eight(uint32_t (&words)[4], const float (&sum)[8][4],
+                                          const uint4 &four, int half, int k,
+                                          const stage_tail &f)
+{
+    const uint32_t two[4] = {four.x, four.y, four.z, four.w};
+#pragma unroll
+    for (int c = 0; c < 4; c++) {
+        const float2 add = bottleneck_floats(two[c]);
+        const float(&v)[4] = sum[half * 4 + c];
+        words[c] = strip_result_of<Results>(v[k * 2] + add.x, v[k * 2 + 1] + add.y, f);
+    }
+}
+
 template <int Results, class Job>
 static __device__ inline void strip_finish_all(const Job &job, const float (&sum)[8][4],
                                                const uint4 (&added)[2][STRIP_EACH],
@@ -242,20 +257,18 @@ static __device__ inline void strip_finish_all(const Job &job, const float (&sum
         const bool has = strip_has(job, part * 64 + half * 32);
 #pragma unroll
         for (int k = 0; k < STRIP_EACH; k++) {
-            const uint4 &four = added[half][k];
-            const uint32_t two[4] = {four.x, four.y, four.z, four.w};
             uint32_t words[4];
-#pragma unroll
-            for (int c = 0; c < 4; c++) {
-                const float2 add = bottleneck_floats(two[c]);
-                const float(&v)[4] = sum[half * 4 + c];
-                words[c] = strip_result_of<Results>(v[k * 2] + add.x,
-                                                    v[k * 2 + 1] + add.y, job.projected);
-            }
+            strip_eight<Results>(words, sum, added[half][k], half, k, job.projected);
             if (has && at[k] >= 0)
                 strip_write(job.y + at[k] + half * 32, words, cache.once);
         }
     }
+}
+
+/* Whether bounds are 0 and what FP16 takes for infinite. */
+static __device__ inline bool strip_is_positive(const stage_tail &f)
+{
+    return f.low == 0 && f.high >= 65520;
 }
 
 /* Addend and activation of a part, and the results to memory. */
@@ -267,7 +280,7 @@ static __device__ inline void strip_finish(const Job &job, const float (&sum)[8]
 {
     if (job.projected.kind != STAGE_BOUNDS)
         strip_finish_all<STRIP_CURVED>(job, sum, added, at, part, cache);
-    else if (job.projected.low == 0 && job.projected.high >= 65520) /* FP16: infinite */
+    else if (strip_is_positive(job.projected))
         strip_finish_all<STRIP_POSITIVE>(job, sum, added, at, part, cache);
     else
         strip_finish_all<STRIP_BOUNDED>(job, sum, added, at, part, cache);

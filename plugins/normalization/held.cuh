@@ -67,6 +67,10 @@ static __device__ inline row_part held_measure(const float (&v)[E], bool centred
 template <typename T>
 bool norm_short(const norm_job &job, cudaStream_t stream);
 
+/* Few longer ones, by few.cu; false where they do not fit it. */
+template <typename T>
+bool norm_few(const norm_job &job, cudaStream_t stream);
+
 /* Longer ones, by packed.cu; false where they do not fit it. */
 template <typename T>
 bool norm_packed(const norm_job &job, cudaStream_t stream);

@@ -6,6 +6,7 @@ plugins_normalization_la_LIBADD = $(M_LIBS)
 LAYER_CASES += tests/plugins/normalization.c
 
 CUDA_PLUGIN_KERNELS += plugins/normalization/cuda.cu \
+	plugins/normalization/few.cu \
 	plugins/normalization/packed.cu \
 	plugins/normalization/pairs.cu \
 	plugins/normalization/ring.cu \
@@ -17,6 +18,7 @@ plugin_LTLIBRARIES += plugins/normalization-cuda.la
 plugins_normalization_cuda_la_SOURCES =
 plugins_normalization_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_normalization_cuda_la_LIBADD = plugins/normalization/cuda.lo \
+	plugins/normalization/few.lo \
 	plugins/normalization/packed.lo \
 	plugins/normalization/pairs.lo \
 	plugins/normalization/ring.lo \

@@ -318,6 +318,8 @@ static bool ring_choose(const norm_job &job, bool clusters, cudaStream_t stream)
     }
     if (n <= 32 * N)
         return norm_short<T>(job, stream);
+    if (norm_few<T>(job, stream))
+        return true;
     if (n <= (job.bias ? PACKED_BIASED : 16384) && norm_packed<T>(job, stream))
         return true;
     if (n >= PACKED_FULL && n <= 16384 && !job.residual && ring_cache_keeps_up() &&

@@ -135,14 +135,19 @@ static __device__ inline uint32_t perceptron_address(const void *shared)
     return (uint32_t)__cvta_generic_to_shared(shared);
 }
 
-/* By one thread, before the cluster has met. */
-static __device__ inline void perceptron_expect(uint64_t *barrier, int bytes)
+/* By one thread, before the cluster has met. Only if `awaited` does it arrive, for tools
+ * tell of a phase that ends and is waited for by nobody; a branch would take longer. */
+static __device__ inline void perceptron_expect(uint64_t *barrier, int bytes,
+                                                bool awaited = true)
 {
     const uint32_t at = perceptron_address(barrier);
     asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;\n" ::"r"(at) : "memory");
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(at),
-                 "r"(bytes)
-                 : "memory");
+    asm volatile(
+        "{\n.reg .pred awaited;\n"
+        "setp.ne.u32 awaited, %2, 0;\n"
+        "@awaited mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n}\n" ::"r"(at),
+        "r"(bytes), "r"((uint32_t)awaited)
+        : "memory");
 }
 
 static __device__ inline void perceptron_await(uint64_t *barrier)
@@ -400,11 +405,12 @@ static __device__ inline void perceptron_prepare(const perceptron_job &j,
 {
     const int each = (int)sizeof(float);
     if (threadIdx.x == 0) {
-        perceptron_expect(barriers, (j.channels << j.parts) * each);
+        perceptron_expect(barriers, (j.channels << j.parts) * each, j.mean);
         for (int i = 1; i < j.products; i++)
             perceptron_expect(barriers + i, j.product[i - 1].units * each);
-        perceptron_expect(barriers + PERCEPTRON_TALLIES, (int)sizeof(perceptron_tally)
-                                                             << j.blocks);
+        perceptron_expect(barriers + PERCEPTRON_TALLIES,
+                          (int)sizeof(perceptron_tally) << j.blocks,
+                          j.end == STRATA_PERCEPTRON_SOFTMAX);
         asm volatile("fence.mbarrier_init.release.cluster;\n" ::: "memory");
     }
     __syncwarp();

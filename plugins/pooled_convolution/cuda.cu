@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * PooledConvolution on Hopper's tensor cores, in one launch: an image of 1 to 4 channels
- * in planes, windows at every second pixel, to maxima in FP16 in channels-last order.
+ * in planes, windows at every second pixel, to maxima in FP16 or 8 bits in channels-last
+ * order.
  */
+#include "plugins/common/quantized/quantized.h"
 #include "plugins/convolution/cuda/stem/wgmma_host.cuh"
 #include "plugins/pooled_convolution/shape.h"
 #include "plugins/pooled_convolution/threes.cuh"
@@ -19,6 +21,7 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS)
     extern __shared__ __align__(128) uint8_t memory[];
     const uint32_t filter = blockIdx.y * FILTERS, rows = job.stem.rows;
     const stem_tail tail(job.stem, filter + stem_filter<S>());
+    const pooled_result<S> result(job);
     uint4 weight[S::Steps];
     stem_take<S>(weight, job.stem.weight);
     launch_next();
@@ -28,7 +31,7 @@ static __global__ void __launch_bounds__(THREADS, BLOCKS)
     while (row < end) {
         const pooled_row at(job, row);
         const int32_t last = min((int32_t)job.stem.high, at.h + (int32_t)(end - row));
-        pooled_walk<T, S>(job, at, last, tail, weight, memory, filter);
+        pooled_walk<T, S>(job, at, last, tail, result, weight, memory, filter);
         row += (uint32_t)(last - at.h);
     }
 }
@@ -42,6 +45,7 @@ static __global__ void __launch_bounds__(THREADS *S::Groups, 1)
     const uint32_t group = __shfl_sync(0xffffffff, threadIdx.y, 0);
     const uint32_t share = group * gridDim.x + blockIdx.x, shares = gridDim.x * S::Groups;
     const stem_tail tail(job.stem, filter + stem_filter<S>());
+    const pooled_result<S> result(job);
     three_take<S>(memory, job.stem.weight);
     launch_next();
     wait_for_previous();
@@ -50,7 +54,7 @@ static __global__ void __launch_bounds__(THREADS *S::Groups, 1)
     while (row < end) {
         const pooled_row at(job, row);
         const int32_t last = min((int32_t)job.stem.high, at.h + (int32_t)(end - row));
-        three_walk<T, S>(job, at, last, tail, memory,
+        three_walk<T, S>(job, at, last, tail, result, memory,
                          memory + S::First + group * S::Group, filter);
         row += (uint32_t)(last - at.h);
     }
@@ -62,6 +66,7 @@ static __global__ void __launch_bounds__(THREADS *S::Groups, 1)
 struct pooled_state {
     convolution_state convolution; /* whose params begin the layer's, with its weights */
     struct window pool;
+    bool bytes;
 };
 
 typedef stem_launch<pooled_job> launch;
@@ -101,16 +106,28 @@ static int64_t tiles_of(const pooled_state *s, int64_t columns)
     return (s->pool.out[2] + across - 1) / across;
 }
 
-/* Launches that read the same weights, wide ones first. */
-static const launch *const *launches_of(const pooled_state *s)
+/* Launches that read the same weights, wide ones first; rounded: pooled_rounded, or as
+ * the shape is. */
+template <template <class> class Rounded>
+static const launch *const *launches_to(const pooled_state *s)
 {
     static const launch *const all[3][2] = {
-        {&launch_of<stem_shape<112, 7, 2>>, &launch_of<stem_shape<64, 7, 2>>},
-        {&launch_of<stem_shape<112, 3, 1>>, &launch_of<stem_shape<64, 3, 1>>},
-        {&three_launch_of<three_shape<112, GROUPS>>,
-         &three_launch_of<three_shape<64, GROUPS>>},
+        {&launch_of<Rounded<stem_shape<112, 7, 2>>>,
+         &launch_of<Rounded<stem_shape<64, 7, 2>>>},
+        {&launch_of<Rounded<stem_shape<112, 3, 1>>>,
+         &launch_of<Rounded<stem_shape<64, 3, 1>>>},
+        {&three_launch_of<Rounded<three_shape<112, GROUPS>>>,
+         &three_launch_of<Rounded<three_shape<64, GROUPS>>>},
     };
     return all[is_three(s) ? 2 : stem_is_small(&s->convolution.w)];
+}
+
+template <class S>
+using as_it_is = S;
+
+static const launch *const *launches_of(const pooled_state *s)
+{
+    return s->bytes ? launches_to<pooled_rounded>(s) : launches_to<as_it_is>(s);
 }
 
 /* Columns that a multiprocessor makes of so many images, and COMMON for each row. */
@@ -168,6 +185,7 @@ static int pooled_resolve_all(const strata_node *n, pooled_state *s)
     if (status != STRATA_OK)
         return status;
     s->pool = shape.pool;
+    s->bytes = ((const strata_pooled_convolution *)n->params)->to != 0;
     return convolution_resolve(n, &s->convolution);
 }
 
@@ -183,6 +201,26 @@ static int pooled_accept(const strata_node *n)
     if (!why && !convolution_bounds_of(tail_of(n->params)).plain)
         why = "its activations are none, relu, relu6 and a clip that has 0";
     return why ? STRATA_FAIL(n, STRATA_EUNSUPPORTED, "%s", why) : STRATA_OK;
+}
+
+static int accept_floats(const strata_node *n)
+{
+    return ((const strata_pooled_convolution *)n->params)->to == 0
+               ? pooled_accept(n)
+               : STRATA_FAIL(n, STRATA_EUNSUPPORTED, "the output is of 8 bits");
+}
+
+static int accept_bytes(const strata_node *n)
+{
+    const strata_pooled_convolution *p = (const strata_pooled_convolution *)n->params;
+    strata_quantized to = {};
+    to.to = p->to;
+    if (p->to == 0)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "the output is a float");
+    const int status = quantized_accept(n, &to);
+    if (status == STRATA_OK && stored_channels(&n->out[0]) != n->out[0].dims[1])
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "channels of pads would not be 0");
+    return status == STRATA_OK ? pooled_accept(n) : status;
 }
 
 static int pooled_setup(const strata_node *n, void *state)
@@ -207,7 +245,11 @@ static int pooled_setup(const strata_node *n, void *state)
 static pooled_job job_of(const strata_run *r, const pooled_state *s, const launch *l)
 {
     const struct window *w = &s->pool;
+    const strata_pooled_convolution *p = (const strata_pooled_convolution *)r->params;
     pooled_job job = {};
+    job.scale_out = (const float *)r->weight[POOLED_SCALE_OUT].data;
+    job.zero_out = (int32_t)p->zero_out;
+    job.is_unsigned = r->out[0].dtype == STRATA_UINT8;
     job.stem = stem_wgmma_job_of(r, tail_of(r->params));
     job.stem.high = (uint32_t)w->out[1];
     job.pitch = (uint32_t)pixel_pitch(&r->out[0]);
@@ -249,6 +291,11 @@ static const strata_row rows[] = {
     {{STRATA_F32_NCHW | STRATA_F16_NCHW}, {STRATA_F16_NHWC8 | STRATA_F16_NHWC}},
 };
 
+static const strata_row byte_rows[] = {
+    {{STRATA_F32_NCHW | STRATA_F16_NCHW},
+     {STRATA_I8_NHWC16 | STRATA_I8_NHWC | STRATA_U8_NHWC}},
+};
+
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_CUDA,
@@ -259,7 +306,19 @@ static const strata_impl impls[] = {
      .rows = STRATA_ARRAY(rows),
      .efficiency = 0.7,
      .state_size = sizeof(pooled_state),
-     .accept = pooled_accept,
+     .accept = accept_floats,
+     .setup = pooled_setup,
+     .run = pooled_run},
+    {.id = 2,
+     .device = STRATA_CUDA,
+     .flags = STRATA_WEIGHT_PACKED,
+     .min_sm = 90,
+     .max_sm = 90,
+     .name = "stem_bytes",
+     .rows = STRATA_ARRAY(byte_rows),
+     .efficiency = 0.35, /* of products of bytes; its own are of FP16 */
+     .state_size = sizeof(pooled_state),
+     .accept = accept_bytes,
      .setup = pooled_setup,
      .run = pooled_run},
 };

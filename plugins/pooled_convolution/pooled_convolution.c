@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * PooledConvolution: a convolution with a bias and an activation, and the maxima of
- * windows of its results, which need not be written. A plan makes it of the layers that
- * are such.
+ * windows of its results, which need not be written, as floats or rounded to 8 bits. A
+ * plan makes it of the layers that are such.
  */
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "plugins/common/dense.h"
 #include "plugins/common/image.h"
+#include "plugins/common/quantized/quantized.h"
 #include "plugins/pooled_convolution/shape.h"
 
 struct pooled {
     struct pooled_shape shape;
     int64_t channels, groups;
     strata_activation f; /* kind -1: none */
+    strata_quantized to; /* its dtype and zero alone */
 };
 
 static int resolve(const strata_node *n, struct pooled *s)
@@ -22,6 +25,7 @@ static int resolve(const strata_node *n, struct pooled *s)
     s->channels = n->in[0].dims[1];
     s->groups = p->convolution.groups;
     s->f = (strata_activation){p->activation - 1, 0, p->alpha, p->beta};
+    s->to = (strata_quantized){.zero_out = p->zero_out, .to = p->to};
     return pooled_resolve(n, &s->shape);
 }
 
@@ -38,6 +42,7 @@ static int weight_shape(const strata_node *n, strata_tensor *expected)
                          s.channels / s.groups);
     expected[POOLED_BIAS].rank = 1;
     expected[POOLED_BIAS].dims[0] = s.shape.filters;
+    quantized_expect(&expected[POOLED_SCALE_OUT], STRATA_FP32, 1);
     return STRATA_OK;
 }
 
@@ -45,9 +50,11 @@ static int shape(const strata_node *n)
 {
     struct pooled s;
     const int status = resolve(n, &s);
-    if (status == STRATA_OK)
-        filters_shape(n, &s.shape.pool, s.shape.filters);
-    return status;
+    if (status != STRATA_OK)
+        return status;
+    filters_shape(n, &s.shape.pool, s.shape.filters);
+    return s.to.to == 0 ? STRATA_OK
+                        : quantized_check_output(n, &s.to, &n->weight[POOLED_SCALE_OUT]);
 }
 
 static double flops(const strata_node *n)
@@ -123,6 +130,16 @@ static void convolve(const struct job *j, int64_t k, float *y)
                              strata_activation_beta(&s->f), y, window_out_count(w));
 }
 
+/* An image's maxima, rounded; they lie dense. */
+static void pack_bytes(const struct job *j, int64_t image)
+{
+    const strata_tensor *out = &j->r->out[0];
+    const float scale = *(const float *)j->r->weight[POOLED_SCALE_OUT].data;
+    const int64_t size = out->count / out->dims[0];
+    for (int64_t i = 0; i < size; i++)
+        quantized_store(&j->s->to, out, image * size + i, j->y[i], scale);
+}
+
 static void compute(const struct job *j, int64_t image)
 {
     const struct pooled_shape *s = &j->s->shape;
@@ -137,7 +154,10 @@ static void compute(const struct job *j, int64_t image)
         for (int64_t tap = 0; tap < window_kernel_count(&s->pool); tap++)
             slide(&s->pool, between, y, tap, NULL);
     }
-    image_pack(&j->r->out[0], image, j->y);
+    if (j->s->to.to == 0)
+        image_pack(&j->r->out[0], image, j->y);
+    else
+        pack_bytes(j, image);
 }
 
 /* Of the three parts of memory, in floats; 0: too many. */
@@ -164,6 +184,22 @@ static size_t workspace(const strata_node *n)
     return all < 1 || __builtin_mul_overflow(all, (int64_t)sizeof(float), &bytes)
                ? SIZE_MAX
                : (size_t)bytes;
+}
+
+/* Floats; bytes where they are asked for. */
+static int accept_floats(const strata_node *n)
+{
+    return ((const strata_pooled_convolution *)n->params)->to == 0
+               ? STRATA_OK
+               : STRATA_FAIL(n, STRATA_EUNSUPPORTED, "the output is of 8 bits");
+}
+
+static int accept_bytes(const strata_node *n)
+{
+    const strata_pooled_convolution *p = n->params;
+    const strata_quantized to = {.to = p->to};
+    return p->to != 0 ? quantized_accept(n, &to)
+                      : STRATA_FAIL(n, STRATA_EUNSUPPORTED, "the output is a float");
 }
 
 static int setup(const strata_node *n, void *state)
@@ -226,9 +262,11 @@ static void exact_plane(const struct pooled *s, const double *x, const double *w
     }
 }
 
-static int reference_run(const strata_node *n, const double *const *in,
-                         const double *const *weight, double *const *out)
+static int reference_run(const strata_node *n, const void *const *in,
+                         const void *const *weight, void *const *out)
 {
+    const double *x = in[0], *factors = weight[POOLED_WEIGHT],
+                 *bias = weight[POOLED_BIAS];
     struct pooled s;
     const int status = resolve(n, &s);
     if (status != STRATA_OK)
@@ -241,21 +279,26 @@ static int reference_run(const strata_node *n, const double *const *in,
     for (int64_t i = 0; i < n->in[0].dims[0] * filters; i++) {
         const int64_t image = i / filters, k = i % filters;
         const int64_t first = image * s.channels + k / (filters / s.groups) * depth;
-        exact_plane(&s, in[0] + first * window_in_count(&s.shape.w),
-                    weight[POOLED_WEIGHT] + k * depth * window_kernel_count(&s.shape.w),
-                    weight[POOLED_BIAS] ? weight[POOLED_BIAS][k] : 0, plane);
-        for (int64_t o = 0; o < maxima; o++)
-            out[0][i * maxima + o] = exact_window(&s.shape.pool, plane, NULL, o);
+        exact_plane(&s, x + first * window_in_count(&s.shape.w),
+                    factors + k * depth * window_kernel_count(&s.shape.w),
+                    bias ? bias[k] : 0, plane);
+        for (int64_t o = 0; o < maxima; o++) {
+            const double y = exact_window(&s.shape.pool, plane, NULL, o);
+            if (s.to.to == 0)
+                ((double *)out[0])[i * maxima + o] = y;
+            else
+                quantized_define(&s.to, out[0], i * maxima + o, (float)y,
+                                 weight[POOLED_SCALE_OUT]);
+        }
     }
     free(plane);
     return STRATA_OK;
 }
 
-static const strata_reference reference = {sizeof reference, 0, reference_run};
-
 static const void *extension(const char *id)
 {
-    return strcmp(id, STRATA_REFERENCE_V1) == 0 ? &reference : NULL;
+    static const strata_reference_typed reference = {sizeof reference, 0, reference_run};
+    return dense_extension_typed(id, &reference);
 }
 
 /* ---- tables -------------------------------------------------------------------- */
@@ -305,6 +348,17 @@ static const strata_attr attrs[] = {
      .offset = offsetof(PARAMS, pooling.ceil_mode),
      .doc = "round the output size up; the last window still starts in the results or "
             "their begin pad"},
+    {.name = "to",
+     .type = STRATA_ENUM,
+     .offset = offsetof(PARAMS, to),
+     .choices = "float|int8|u8",
+     .doc = "dtype of the output"},
+    {.name = "zero_out",
+     .type = STRATA_I64,
+     .offset = offsetof(PARAMS, zero_out),
+     .min = -128,
+     .max = 255,
+     .doc = "what stands for 0 in the output, where that is an integer"},
 };
 
 static const strata_weight weights[] = {
@@ -313,9 +367,15 @@ static const strata_weight weights[] = {
                        .rank = -1,
                        .doc = "filters x channels/groups x kernel"},
     [POOLED_BIAS] = {.name = "bias", .rank = 1, .doc = "filters"},
+    [POOLED_SCALE_OUT] = {.name = "scale_out",
+                          .rank = -1,
+                          .doc = "divisor of the output, above 0, where that is an "
+                                 "integer"},
 };
 
 static const strata_row rows[] = {{{ELEMENT_FLOATS}, {STRATA_SAME}}};
+static const strata_row byte_rows[] = {
+    {{STRATA_F32_NCHW}, {STRATA_I8_NCHW | STRATA_U8_NCHW}}};
 
 static const strata_impl impls[] = {
     {.id = 1,
@@ -327,6 +387,18 @@ static const strata_impl impls[] = {
      .bandwidth = 0.1,
      .state_size = sizeof(struct pooled),
      .workspace = workspace,
+     .accept = accept_floats,
+     .setup = setup,
+     .run = run},
+    {.id = 2,
+     .device = STRATA_HOST,
+     .name = "bytes",
+     .rows = STRATA_ARRAY(byte_rows),
+     .efficiency = 0.05,
+     .bandwidth = 0.1,
+     .state_size = sizeof(struct pooled),
+     .workspace = workspace,
+     .accept = accept_bytes,
      .setup = setup,
      .run = run},
 };

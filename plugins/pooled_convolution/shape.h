@@ -10,7 +10,7 @@
 
 #include "plugins/common/filters.h"
 
-enum { POOLED_WEIGHT, POOLED_BIAS };
+enum { POOLED_WEIGHT, POOLED_BIAS, POOLED_SCALE_OUT };
 
 struct pooled_shape {
     int64_t filters;

@@ -343,8 +343,9 @@ template <class S>
 struct three_way {
     const pooled_job &job;
     const stem_tail &tail;
-    uint8_t *stage;        /* of a row of maxima */
-    __half *y;             /* the thread's first piece of the next one */
+    const pooled_result<S> &result;
+    uint8_t *stage;                        /* of a row of maxima */
+    typename pooled_result<S>::Element *y; /* the thread's first piece of the next one */
     int32_t count, skip;   /* maxima of a row, behind the thread's; before them */
     int32_t columns;       /* of results that there are */
     int32_t whole, before; /* the last rows of the next maxima, of those before */
@@ -352,15 +353,16 @@ struct three_way {
     three_row<S::Columns / 8> most;
 
     __device__ inline three_way(const pooled_job &job_, const pooled_row &at,
-                                const stem_tail &tail_, uint8_t *ring, uint32_t filter)
-        : job(job_), tail(tail_), stage(ring + RING * S::Pair), skip(at.w - at.q / 2),
-          columns(job.stem.out_w - at.q), before(-2), ready(false)
+                                const stem_tail &tail_, const pooled_result<S> &result_,
+                                uint8_t *ring, uint32_t filter)
+        : job(job_), tail(tail_), result(result_), stage(ring + RING * S::Pair),
+          skip(at.w - at.q / 2), columns(job.stem.out_w - at.q), before(-2), ready(false)
     {
         const int32_t piece = threadIdx.x % 8, first = threadIdx.x / 8;
         const bool none = filter + piece * 8 >= job.stem.stored;
         whole = min(at.h * 2 + 3 - job.begin_h, job.stem.out_h) - 1;
         count = none ? 0 : min(job.across, job.wide - at.w) - first;
-        y = job.stem.y + filter + piece * 8 +
+        y = (typename pooled_result<S>::Element *)job.stem.y + filter + piece * 8 +
             (((size_t)at.image * job.stem.high + at.h) * job.wide + at.w + first) *
                 job.pitch;
         most.clear();
@@ -401,7 +403,7 @@ struct three_way {
 #pragma unroll
         for (int i = 0; i < (S::Maxima + 15) / 16; i++)
             if (i * 16 < count)
-                *(uint4 *)(y + i * next) = *(const uint4 *)(from + i * 16 * STAGE_ROW);
+                result.put(y + i * next, *(const uint4 *)(from + i * 16 * STAGE_ROW));
         y += (size_t)job.wide * job.pitch;
         ready = false;
     }
@@ -411,12 +413,13 @@ struct three_way {
 template <typename T, class S>
 static __device__ inline void three_walk(const pooled_job &job, const pooled_row &at,
                                          int32_t last, const stem_tail &tail,
-                                         uint8_t *memory, uint8_t *ring, uint32_t filter)
+                                         const pooled_result<S> &result, uint8_t *memory,
+                                         uint8_t *ring, uint32_t filter)
 {
     const stem_wgmma_job &stem = job.stem;
     const stem_strip<T> strip(stem, at.image, max(at.h * 2 - job.begin_h, 0), at.q);
     const int32_t end = min((last - 1) * 2 + 3 - job.begin_h, stem.out_h);
-    three_way<S> way(job, at, tail, ring, filter);
+    three_way<S> way(job, at, tail, result, ring, filter);
     three_piece<T> next;
     three_fill<T, S>(stem, strip, ring, strip.p);
     next.load(stem, strip, strip.p + S::Pairs);

@@ -6,11 +6,12 @@
  *
  * The columns of a maximum come together in shared memory, where results become
  * channels-last. Outside of the convolution's results the nearest one is read, which the
- * maximum has too.
+ * maximum has too. On the way out they may become bytes.
  */
 #ifndef PLUGINS_POOLED_CONVOLUTION_WALK_CUH
 #define PLUGINS_POOLED_CONVOLUTION_WALK_CUH
 
+#include "plugins/common/quantized/round.cuh"
 #include "plugins/convolution/cuda/stem/wgmma.cuh"
 
 enum { MOST_POOLED = 3 }; /* columns of a maximum */
@@ -18,13 +19,15 @@ enum { MOST_POOLED = 3 }; /* columns of a maximum */
 /* A maximum's rows begin stride_h below those of the one above, and one is of both at
  * most; the last row of each is another. */
 struct pooled_job {
-    stem_wgmma_job stem; /* out_h, out_w: of the convolution; high, rows: of maxima */
-    uint32_t pitch; /* halves from a pixel to the next: above `stored` inside others */
+    stem_wgmma_job stem;    /* out_h, out_w: of the convolution; high, rows: of maxima */
+    const float *scale_out; /* of bytes, with zero_out and is_unsigned */
+    uint32_t pitch; /* elements from a pixel to the next: above `stored` inside others */
     int32_t wide;   /* maxima of a row of an image */
     int32_t across; /* maxima of a row of a tile */
     int32_t kernel_h, stride_h, begin_h;
     int32_t kernel_w, stride_w, begin_w;
     bool cut; /* the last maximum's columns end with the results */
+    int32_t zero_out, is_unsigned;
 };
 
 /* A row of maxima of a tile. */
@@ -54,6 +57,61 @@ static __device__ inline uint4 larger_eight(const uint4 &a, const uint4 &b)
     memcpy(&z, &x, sizeof z);
     return z;
 }
+
+/* ---- what maxima become ------------------------------------------------------------ */
+
+/* A shape whose maxima become bytes. */
+template <class S>
+struct pooled_rounded : S {
+};
+
+template <class S>
+struct pooled_result {
+    typedef __half Element;
+
+    __device__ inline explicit pooled_result(const pooled_job &)
+    {
+    }
+    __device__ inline void put(__half *y, const uint4 &eight) const
+    {
+        *(uint4 *)y = eight;
+    }
+};
+
+/* Of halves a quotient by less than 2^-60 saturates and one by more than 2^60 is nearly
+ * 0, as by these: nothing is called while products run. */
+template <class S>
+struct pooled_result<pooled_rounded<S>> {
+    typedef uint8_t Element;
+    quantized_rounding rounding;
+    uint32_t flip;
+
+    __device__ inline explicit pooled_result(const pooled_job &job)
+        : rounding(job.scale_out, job.zero_out, job.is_unsigned ? 128 : 0),
+          flip(job.is_unsigned ? QUANTIZED_FLIP : 0)
+    {
+        rounding.scale = smaller(larger(rounding.scale, 0x1p-60f), 0x1p60f);
+        rounding.inverse = __frcp_rn(rounding.scale);
+        rounding.limit = rounding.scale * 1024;
+    }
+    __device__ inline void put(uint8_t *y, const uint4 &eight) const
+    {
+        pack<__half2, 4> x;
+        int32_t whole[8];
+        memcpy(&x, &eight, sizeof x);
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const float2 two = __half22float2(x.v[i]);
+            whole[2 * i] = rounding.whole(rounding.divide(two.x));
+            whole[2 * i + 1] = rounding.whole(rounding.divide(two.y));
+        }
+        *(uint2 *)y =
+            make_uint2(saturate_four(whole[0], whole[1], whole[2], whole[3]) ^ flip,
+                       saturate_four(whole[4], whole[5], whole[6], whole[7]) ^ flip);
+    }
+};
+
+/* ---- maxima ------------------------------------------------------------------------ */
 
 #define NONE 0xfc00fc00 /* minus infinity, twice */
 
@@ -128,9 +186,10 @@ struct pooled_most {
 };
 
 /* A row of maxima to `y`, of its first one and the block's first filter. */
+template <class Result>
 static __device__ inline void pooled_write(const pooled_job &job, const pooled_row &at,
-                                           const uint8_t *stage, __half *y,
-                                           int32_t filters)
+                                           const Result &result, const uint8_t *stage,
+                                           typename Result::Element *y, int32_t filters)
 {
     const int32_t piece = threadIdx.x % 8, last = job.stem.out_w - 1 - at.q;
     const int32_t count = min(job.across, job.wide - at.w);
@@ -146,7 +205,7 @@ static __device__ inline void pooled_write(const pooled_job &job, const pooled_r
                 min(max(left + min(k, job.kernel_w - 1), 0), last) * STAGE_ROW;
             v = larger_eight(v, *(const uint4 *)(stage + column));
         }
-        *(uint4 *)(y + (size_t)i * job.pitch + piece * 8) = v;
+        result.put(y + (size_t)i * job.pitch + piece * 8, v);
     }
 }
 
@@ -156,21 +215,24 @@ struct pooled_way {
     const pooled_job &job;
     const pooled_row &at;
     const stem_tail &tail;
+    const pooled_result<S> &result;
     uint8_t *stage, *other; /* of two rows of maxima, in turn */
-    __half *y;
+    typename pooled_result<S>::Element *y;
     pooled_most most;
     int32_t whole; /* the last of the rows that the next maxima have */
     bool both;     /* whether it is one of those behind them, too */
 
     __device__ inline pooled_way(const pooled_job &job_, const pooled_row &at_,
-                                 const stem_tail &tail_, uint8_t *memory, uint32_t filter)
-        : job(job_), at(at_), tail(tail_), stage(memory + RING * S::Pair),
-          other(stage + S::Stage), most(memory + S::Shared)
+                                 const stem_tail &tail_, const pooled_result<S> &result_,
+                                 uint8_t *memory, uint32_t filter)
+        : job(job_), at(at_), tail(tail_), result(result_),
+          stage(memory + RING * S::Pair), other(stage + S::Stage),
+          most(memory + S::Shared)
     {
         const int32_t below = job.kernel_h - job.begin_h; /* the first maximum */
         both = job.kernel_h > job.stride_h;
         whole = min(at.h * job.stride_h + below, job.stem.out_h) - 1;
-        y = job.stem.y + filter +
+        y = (typename pooled_result<S>::Element *)job.stem.y + filter +
             (((size_t)at.image * job.stem.high + at.h) * job.wide + at.w) * job.pitch;
         most.clear(S::Columns);
     }
@@ -191,7 +253,7 @@ struct pooled_way {
         if (p != whole)
             return;
         __syncthreads();
-        pooled_write(job, at, stage, y, filters);
+        pooled_write(job, at, result, stage, y, filters);
         y += (size_t)job.wide * job.pitch;
         whole = min(whole + job.stride_h, job.stem.out_h - 1);
         uint8_t *const used = stage;
@@ -203,10 +265,10 @@ struct pooled_way {
 /* Rows of maxima from at.h to `last` of one tile. Rows of windows are made in two parts;
  * what becomes of the second is done while the next row's are made. */
 template <typename T, class S>
-static __device__ inline void pooled_walk(const pooled_job &job, const pooled_row &at,
-                                          int32_t last, const stem_tail &tail,
-                                          const uint4 (&weight)[S::Steps], uint8_t *ring,
-                                          uint32_t filter)
+static __device__ inline void
+pooled_walk(const pooled_job &job, const pooled_row &at, int32_t last,
+            const stem_tail &tail, const pooled_result<S> &result,
+            const uint4 (&weight)[S::Steps], uint8_t *ring, uint32_t filter)
 {
     const int First = (S::Columns + 16) / 32 * 16, Second = S::Columns - First;
     const stem_wgmma_job &stem = job.stem;
@@ -216,7 +278,7 @@ static __device__ inline void pooled_walk(const pooled_job &job, const pooled_ro
         min((last - 1) * job.stride_h + job.kernel_h - job.begin_h, stem.out_h);
     const int32_t filters = (int32_t)(stem.stored - filter);
     const uint32_t rows = shared_address(ring), behind = rows + First * PIECE;
-    pooled_way<S> way(job, at, tail, ring, filter);
+    pooled_way<S> way(job, at, tail, result, ring, filter);
     stem_piece<T> next;
     pooled_halves<Second / 16> late;
     stem_fill<T, S>(stem, strip, ring, strip.p);

@@ -55,6 +55,7 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
 #pragma unroll
     for (int k = 0; k < K; k++)
         column[k] = nearest_inside((int32_t)w * S - j.left + k, j.in_w) * j.x.step[2];
+    launch_next();
     wait_for_previous();
 #pragma unroll
     for (int line = 0; line < (Rows - 1) * S + K; line++) {

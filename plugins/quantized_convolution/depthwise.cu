@@ -122,6 +122,7 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
         sum[p][2] = offset.z;
         sum[p][3] = offset.w;
     }
+    launch_next();
     wait_for_previous();
     for (int32_t r = 0; r < j.kernel_h; r++) {
         const int32_t h = top + r * j.dilation_h;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * QuantizedPooling on CUDA: four channels a thread where they lie side by side, with
- * large windows shared by four threads.
+ * large windows shared by four threads, or by a warp where those would be few.
  */
 #include "plugins/common/quantized/direct.cuh"
 #include "plugins/quantized_pooling/maxima.cuh"
 
-/* A warp has words of four channels, and parts of their windows. */
-enum { WORDS = 8, PARTS = 32 / WORDS };
+/* Threads that share a window, and of how many windows' a warp may be all: each load is a
+ * sector of its own, which the block's other warps find in the first cache. */
+enum { PARTS = 4, WARP = 32, WARP_MOST = 8192 };
 /* Elements of a window whose places are found by a float's product. */
 enum { QUICK_INSIDE = 1 << 20 };
 
@@ -123,8 +124,9 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     average_kernel(const __grid_constant__ pooling_job j)
 {
     const int64_t thread = (int64_t)blockIdx.x * CUDA_BLOCK + threadIdx.x;
-    const int64_t i = Parts == 1 ? thread : thread / 32 * WORDS + thread % WORDS;
-    const int part = Parts == 1 ? 0 : (int)(thread % 32) / WORDS;
+    const int each = WARP / Parts; /* windows of a warp */
+    const int64_t i = thread / WARP * each + thread % each;
+    const int part = (int)(thread % WARP) / each;
     const bool mine = i < j.total;
     const int64_t pixel = mine ? divide(j, i, j.columns) : 0;
     const uint32_t channel = mine ? (uint32_t)(i - pixel * j.columns.d) * N : 0;
@@ -137,18 +139,23 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
                            (const uint8_t *)j.x.data + p.image * j.x.image +
                                channel_offset(j.x, channel),
                            part);
-    if (Parts > 1)
 #pragma unroll
-        for (int e = 0; e < N; e++)
-            for (int d = WORDS; d < 32; d *= 2)
-                sum[e] += __shfl_xor_sync(0xffffffffu, sum[e], d);
-    if (!mine || part > 0)
+    for (int e = 0; e < N; e++)
+#pragma unroll
+        for (int d = each; d < WARP; d *= 2)
+            sum[e] += __shfl_xor_sync(0xffffffffu, sum[e], d);
+    const int ends = Parts < N ? 1 : N; /* threads that finish, one channel each if N */
+    if (!mine || part >= ends)
         return;
     const int64_t at = p.image * j.y.image + p.o[0] * j.y.step[0] + p.o[1] * j.y.step[1] +
                        p.o[2] * j.y.step[2];
 #pragma unroll
-    for (int e = 0; e < N; e++)
-        put_mean(j, p, at + channel_offset(j.y, channel + e), channel + e, sum[e]);
+    for (int e = 1; e < ends; e++)
+        sum[0] = part == e ? sum[e] : sum[0];
+#pragma unroll
+    for (int e = 0; e < N / ends; e++)
+        put_mean(j, p, at + channel_offset(j.y, channel + part + e), channel + part + e,
+                 sum[e]);
 }
 
 /* ---- on the host ------------------------------------------------------------------- */
@@ -194,17 +201,31 @@ static pooling_job job_of(const strata_run *r, bool *words)
     return j;
 }
 
+/* Threads that share a window. */
+static int parts_of(const pooling_job *j)
+{
+    const int64_t size = window_kernel_count(&j->a.w);
+    return size >= WARP && j->total <= WARP_MOST ? WARP : size >= 4 * PARTS ? PARTS : 1;
+}
+
+template <int N>
+static auto kernel_of(int parts)
+{
+    return parts == WARP    ? average_kernel<N, WARP>
+           : parts == PARTS ? average_kernel<N, PARTS>
+                            : average_kernel<N, 1>;
+}
+
 static int run(const strata_run *r)
 {
     bool words;
     if (r->out[0].count == 0) /* nothing divides by 0 */
         return STRATA_OK;
     const pooling_job j = job_of(r, &words);
-    const bool large = window_kernel_count(&j.a.w) >= 4 * PARTS;
-    auto *kernel = words   ? large ? average_kernel<4, PARTS> : average_kernel<4, 1>
-                     : large ? average_kernel<1, PARTS>
-                           : average_kernel<1, 1>;
-    const int64_t threads = large ? (j.total + WORDS - 1) / WORDS * 32 : j.total;
+    const int parts = parts_of(&j);
+    auto *kernel = words ? kernel_of<4>(parts) : kernel_of<1>(parts);
+    const int each = WARP / parts;
+    const int64_t threads = (j.total + each - 1) / each * WARP;
     launch_overlapped(kernel, dim3(layer_blocks(threads, CUDA_BLOCK)), dim3(CUDA_BLOCK),
                       0, layer_stream(r), j);
     return layer_launched(r, "quantized_pooling");

@@ -150,7 +150,7 @@ struct float8_panels {
             if (i % CHUNKS == CHUNKS - 1)
                 product_send(group, i / CHUNKS, send);
         }
-        product_sent(memory, group);
+        product_sent(job, memory, group);
     }
 
     typedef product_nothing early;

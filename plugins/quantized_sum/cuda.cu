@@ -39,6 +39,7 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     sum_kernel(const __grid_constant__ sum_job j)
 {
     const int64_t step = (int64_t)gridDim.x * CUDA_BLOCK;
+    launch_next();
     wait_for_previous();
     for (int64_t i = (int64_t)blockIdx.x * CUDA_BLOCK + threadIdx.x; i < j.size;
          i += step) {
@@ -59,6 +60,7 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     const float scale_a = *j.scale_a, scale_b = *j.scale_b;
     const quantized_rounding rounding(j.scale_out, (int32_t)j.q.zero_out,
                                       j.out == STRATA_UINT8 ? 128 : 0);
+    launch_next();
     wait_for_previous();
     for (int64_t i = (int64_t)blockIdx.x * CUDA_BLOCK + threadIdx.x; i < j.size;
          i += step) {

@@ -3,7 +3,8 @@
  * Run what plans of networks can choose, each impl and conversion once on random data:
  * for compute-sanitizer, under which scripts/gpu-sanitize-plans.sh starts it.
  *
- *     candidates [-d DEVICE] [-e] [-k RUNS] [-p I/N] [-w NAME,NAME...] CASE...
+ *     candidates [-d DEVICE] [-e] [-k RUNS] [-p I/N] [-o NAME,NAME...] [-w NAME,NAME...]
+ *                CASE...
  *
  * A CASE is PATH:PRECISION:MATH[:BATCH], as nets/resnet18.ini:fp16:tensor_op:2. Nothing
  * is planned: all that a plan would have timed is made ready as for that, and runs. What
@@ -16,10 +17,10 @@
  *
  * With -k the runs are only those whose lines "ID CASE WEIGHT" are in a file, of these
  * with -p the I-th of N parts (0 to N - 1) of about equal weight; -w leaves out impls
- * whose names, or whose modules' files, begin so. With -e each tensor is an allocation of
- * CUDA's own, whose ends the tools know, and not of a pool. At each run launch_count
- * (tests/cuda/launch_count.c), if it is loaded, names kernels anew. Exit status: 0; 1,
- * something failed; 2, usage.
+ * whose names, or whose modules' files, begin so, -o all others. With -e each tensor is
+ * an allocation of CUDA's own, whose ends the tools know, and not of a pool. At each run
+ * launch_count (tests/cuda/launch_count.c), if it is loaded, names kernels anew. Exit
+ * status: 0; 1, something failed; 2, usage.
  */
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -52,7 +53,7 @@ struct visit {
     struct cost_source source; /* first */
     strata_handle *handle;
     strata_registry *registry;
-    const char *of, *without;
+    const char *of, *only, *without;
     struct chosen *chosen;
     size_t n_chosen;
     bool choosy; /* whether chosen is what runs */
@@ -64,13 +65,14 @@ struct visit {
 /* ---- IDs ------------------------------------------------------------------------------
  */
 
-/* FNV-1a of a key without the build of the module, so that a choice outlives it. */
+/* FNV-1a of a key without the build of the module and the circumstances of a
+ * measurement, so that a choice outlives both and serves another device. */
 static uint64_t id_of(const char *key)
 {
     uint64_t h = UINT64_C(14695981039346656037);
-    const char *module = strstr(key, " module=");
+    const char *module = strstr(key, " module="), *last = strstr(key, " threads=");
     const char *end = module ? strchr(module + 1, ' ') : NULL;
-    for (; *key; key++) {
+    for (; *key && key != last; key++) {
         if (end && key == module)
             key = end;
         h = (h ^ (unsigned char)*key) * UINT64_C(1099511628211);
@@ -129,10 +131,11 @@ static const char *module_of(const struct cost_query *q)
     return slash ? slash + 1 : path;
 }
 
-static bool left_out(const struct visit *v, const struct cost_query *q)
+/* Whether the impl's name or its module's file begins as one of a list. */
+static bool is_among(const char *list, const struct cost_query *q)
 {
     const char *const names[] = {impl_of(q), module_of(q)};
-    for (const char *p = v->without; p && *p;) {
+    for (const char *p = list; p && *p;) {
         const size_t n = strcspn(p, ",");
         for (size_t i = 0; i < 2 && n > 0; i++)
             if (strncmp(names[i], p, n) == 0)
@@ -140,6 +143,11 @@ static bool left_out(const struct visit *v, const struct cost_query *q)
         p += n + (p[n] == ',');
     }
     return false;
+}
+
+static bool left_out(const struct visit *v, const struct cost_query *q)
+{
+    return is_among(v->without, q) || (v->only && !is_among(v->only, q));
 }
 
 /* As a measurement opens and closes it. */
@@ -316,14 +324,14 @@ static void exact_free(void *user, void *memory, size_t bytes)
 
 static int usage(void)
 {
-    fputs("usage: candidates [-d DEVICE] [-e] [-k RUNS] [-p I/N] [-w NAME,NAME...] "
-          "PATH:PRECISION:MATH[:BATCH]...\n",
+    fputs("usage: candidates [-d DEVICE] [-e] [-k RUNS] [-p I/N] [-o NAME,NAME...] "
+          "[-w NAME,NAME...] PATH:PRECISION:MATH[:BATCH]...\n",
           stderr);
     return 2;
 }
 
 struct arguments {
-    const char *device, *chosen, *without;
+    const char *device, *chosen, *only, *without;
     size_t part, parts;
     bool exact;
 };
@@ -333,7 +341,7 @@ static bool parse(struct arguments *a, int argc, char **argv)
     int option;
     bool good = true;
     *a = (struct arguments){.device = "cuda:0", .parts = 1};
-    while ((option = getopt(argc, argv, "d:ek:p:w:")) != -1)
+    while ((option = getopt(argc, argv, "d:ek:o:p:w:")) != -1)
         switch (option) {
         case 'd':
             a->device = optarg;
@@ -343,6 +351,9 @@ static bool parse(struct arguments *a, int argc, char **argv)
             break;
         case 'k':
             a->chosen = optarg;
+            break;
+        case 'o':
+            a->only = optarg;
             break;
         case 'w':
             a->without = optarg;
@@ -362,6 +373,7 @@ static int open_visit(struct visit *v, const struct arguments *a, strata_error *
     const strata_allocator own = {
         .struct_size = sizeof own, .alloc = exact_alloc, .free = exact_free};
     v->source = (struct cost_source){.name = "once", .measure = visit_all};
+    v->only = a->only;
     v->without = a->without;
     trial_pattern_fill(&v->pattern);
     if (a->chosen && !read_chosen(v, a->chosen, a->part, a->parts))

@@ -9,6 +9,7 @@ CRITERION_TESTS += \
 	tests/engine/file_faults \
 	tests/engine/quantized/few_bits \
 	tests/engine/quantized/fold \
+	tests/engine/quantized/mixed \
 	tests/engine/quantized/weights \
 	tests/engine/math/mode \
 	tests/engine/models \
@@ -19,6 +20,7 @@ CRITERION_TESTS += \
 	tests/engine/save \
 	tests/engine/sizes/shapes \
 	tests/engine/sizes/versions \
+	tests/engine/devices/mixture \
 	tests/engine/devices/staging \
 	tests/engine/devices/trials \
 	tests/engine/state \
@@ -57,6 +59,16 @@ tests_engine_quantized_fold_SOURCES = tests/engine/quantized/fold.c \
 	tests/engine/engine_saved.h tests/engine/engine_session.h
 tests_engine_quantized_fold_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_engine_quantized_fold_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_engine_devices_mixture_SOURCES = tests/engine/devices/mixture.c \
+	tests/engine/devices/played.h tests/engine/quantized/mixed_net.h \
+	tests/engine/engine_saved.h tests/engine/engine_session.h
+tests_engine_devices_mixture_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_engine_devices_mixture_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_engine_quantized_mixed_SOURCES = tests/engine/quantized/mixed.c \
+	tests/engine/quantized/mixed_net.h \
+	tests/engine/engine_saved.h tests/engine/engine_session.h
+tests_engine_quantized_mixed_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_engine_quantized_mixed_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_engine_quantized_few_bits_SOURCES = tests/engine/quantized/few_bits.c \
 	tests/engine/engine_saved.h tests/engine/engine_session.h
 tests_engine_quantized_few_bits_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)

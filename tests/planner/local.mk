@@ -11,6 +11,8 @@ CRITERION_TESTS += \
 	tests/planner/fusion/groups \
 	tests/planner/fusion/inverted \
 	tests/planner/fusion/joined \
+	tests/planner/fusion/mixed \
+	tests/planner/fusion/mixed_faults \
 	tests/planner/fusion/perceptron \
 	tests/planner/fusion/pooled \
 	tests/planner/fusion/project \
@@ -72,6 +74,15 @@ tests_planner_fusion_project_SOURCES = tests/planner/fusion/project.c \
 tests_planner_fusion_reduce_SOURCES = tests/planner/fusion/reduce.c \
 	tests/planner/fusion/fusing.h tests/planner/planning.h \
 	tests/engine/engine_session.h
+tests_planner_fusion_mixed_faults_SOURCES = tests/planner/fusion/mixed_faults.c \
+	tests/planner/planning.h tests/support/fault.c tests/support/fault.h
+tests_planner_fusion_mixed_faults_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_planner_fusion_mixed_faults_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_planner_fusion_mixed_faults_LDFLAGS = $(AM_LDFLAGS) $(FAULT_WRAPS)
+tests_planner_fusion_mixed_SOURCES = tests/planner/fusion/mixed.c \
+	tests/planner/planning.h
+tests_planner_fusion_mixed_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_planner_fusion_mixed_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_planner_fusion_joined_SOURCES = tests/planner/fusion/joined.c \
 	tests/planner/planning.h
 tests_planner_fusion_joined_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)

@@ -89,6 +89,9 @@ static const struct layer_case cases[] = {
     {MM, "transpose_b = true", 0, 2, .in = {S3(3, 300, 72), S3(3, 264, 72)}, .absent = 3},
     {MM, "units = 200; transpose_b = true", .in = {S2(72, 1096)}},
     {MM, "units = 104", .in = {S2(136, 520)}},
+    /* depths that five and seven blocks share */
+    {MM, "units = 72; transpose_b = true", .in = {S2(70, 640)}},
+    {MM, "units = 40; beta = 0.5", 0, 3, .in = {S2(130, 896), {0}, S2(130, 40)}},
     /* whole numbers */
     {MM, "units = 12", .in = {S2(9, 40)}, INTEGERS},
     {MM, "alpha = 3; beta = -2", 0, 3, .in = {S2(9, 40), S2(40, 24), S2(9, 24)},

@@ -60,6 +60,9 @@ static const struct layer_case cases[] = {
 
 static const struct layer_case large[] = {
     {"Normalization", "", .in = {S2(300, 768)}},
+    {"Normalization", "", .in = {S2(601, 768)}, .low = 90, .high = 100},
+    {"Normalization", "statistics = yes", .in = {S2(702, 400)}, .absent = 2},
+    {"Normalization", "kind = rms", .in = {S2(803, 1000)}},
     {"Normalization", "", .in = {S2(600, 128)}},
     {"Normalization", "", .in = {S2(37, 264)}},
     {"Normalization", "kind = rms", .in = {S2(9, 520)}},

@@ -16,6 +16,11 @@
 #define PADDED POOL "pool_pad = 1; "
 #define CEILED POOL "pool_ceil_mode = yes; "
 
+/* Sums of small whole numbers are exact in FP16, so bytes are those of the definition. */
+#define NO_SCALE 4
+#define WHOLE                                                                            \
+    .integers = true, .low = -1, .high = 1, .weight_range = {{-1, 1}, {-2, 2}, {1, 3}}
+
 static const struct layer_case cases[] = {
     {"PooledConvolution", SEVEN RELU PADDED "filters = 64", .in = {S4(2, 3, 32, 36)}},
     {"PooledConvolution", SEVEN RELU PADDED "filters = 20", .in = {S4(1, 3, 37, 41)}},
@@ -103,9 +108,33 @@ static const struct layer_case cases[] = {
      "kernel = 3; filters = 4; pool_kernel = 2; pool_pad = 1; "
      "pool_pad_mode = valid",
      .in = {S4(1, 3, 8, 8)}, .refused = true},
+    {"PooledConvolution", SEVEN RELU PADDED "filters = 64; to = int8; zero_out = -7",
+     .in = {S4(2, 3, 32, 36)}, WHOLE},
+    {"PooledConvolution", SEVEN CEILED "filters = 24; to = u8; zero_out = 100",
+     .in = {S4(1, 3, 26, 224)}, WHOLE},
+    {"PooledConvolution", SEVEN PADDED "filters = 136; to = int8", .absent = NO_BIAS,
+     .in = {S4(1, 2, 21, 291)}, WHOLE},
+    {"PooledConvolution", SEVEN PADDED "filters = 16; to = int8; activation = relu6",
+     .in = {S4(2, 4, 31, 33)}, WHOLE},
+    {"PooledConvolution", THREE RELU CEILED "filters = 64; to = int8",
+     .in = {S4(3, 3, 29, 31)}, WHOLE},
+    {"PooledConvolution",
+     THREE "filters = 8; pool_kernel = 2; pool_stride = 2; to = u8; zero_out = 128",
+     .in = {S4(2, 3, 21, 275)}, WHOLE},
+    {"PooledConvolution",
+     "kernel = 3; groups = 2; filters = 6; activation = elu; pool_kernel = 4; to = int8",
+     .in = {S4(2, 4, 9, 8)}, .low = -40, .high = 40, .may_refuse = true},
+    {"PooledConvolution", SEVEN PADDED "filters = 64; to = int8", .absent = NO_SCALE,
+     .in = {S4(1, 3, 32, 36)}, .refused = true},
+    {"PooledConvolution", SEVEN PADDED "filters = 64; to = u8; zero_out = -1",
+     .in = {S4(1, 3, 32, 36)}, .refused = true},
 };
 
 static const struct layer_case large[] = {
+    {"PooledConvolution", SEVEN RELU PADDED "filters = 64; to = int8",
+     .in = {S4(2, 3, 224, 224)}, WHOLE},
+    {"PooledConvolution", THREE RELU CEILED "filters = 32; to = u8; zero_out = 9",
+     .in = {S4(40, 3, 97, 61)}, WHOLE},
     {"PooledConvolution", SEVEN RELU PADDED "filters = 64", .in = {S4(31, 3, 120, 64)}},
     {"PooledConvolution", SEVEN RELU PADDED "filters = 64", .in = {S4(1, 3, 224, 224)}},
     {"PooledConvolution", SEVEN RELU CEILED "filters = 96", .in = {S4(1, 3, 225, 227)}},

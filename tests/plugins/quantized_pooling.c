@@ -45,4 +45,12 @@ static const struct layer_case cases[] = {
      .refused = true, SIGNED},
 };
 
-LAYER_CASES(QuantizedPooling, ORDINARY(cases))
+/* More windows than warps share. */
+static const struct layer_case large[] = {
+    {"QuantizedPooling", "global = true; to = int8; zero_out = 3",
+     .in = {S4(20, 2048, 7, 7)}, SIGNED},
+    {"QuantizedPooling", "global = true; zero_in = -5", .in = {S4(30, 1300, 6, 9)},
+     SIGNED},
+};
+
+LAYER_CASES(QuantizedPooling, ORDINARY(cases), LARGE(large))

@@ -176,6 +176,7 @@ static int print_tables(const strata_engine *e, const struct explain *x,
     if (text) {
         explain_print_summary(e);
         explain_print_merge_summary(e);
+        explain_print_mix_summary(e);
     }
     if (w->tensors) {
         fputs(text ? "\n" : "", stdout);
@@ -198,6 +199,8 @@ static int print_tables(const strata_engine *e, const struct explain *x,
     if (w->quantised) {
         fputs(text ? "\n" : "", stdout);
         status = explain_print_quantised(e, format, err);
+        if (status == STRATA_OK && text)
+            explain_print_mixes(e, format);
     }
     if (status == STRATA_OK && (w->sizes || (text && e->network->n_symbols > 0))) {
         fputs(text ? "\n" : "", stdout);

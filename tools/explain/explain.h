@@ -33,6 +33,11 @@ void explain_print_merges(const strata_engine *e, int format);
 /* Of the layer that one is merged into, or its own. */
 const char *explain_merged_name(const strata_engine *e, const char *layer);
 
+/* ---- mixes.c -------------------------------------------------------------------- */
+/* The same of regions that are quantised. */
+void explain_print_mix_summary(const strata_engine *e);
+void explain_print_mixes(const strata_engine *e, int format);
+
 /* ---- sizes.c -------------------------------------------------------------------- */
 /* A row for each combination of listed sizes, and for those half way between. */
 int explain_print_sizes(const strata_engine *e, int format, strata_error *err);

@@ -280,8 +280,23 @@ struct product_consumer {
         }
     }
 
-    /* The block's rows of the cluster's sums. */
-    __device__ inline void join(const product_place &at) const
+    /* The i-th neighbours of the block's rows. */
+    struct neighbours {
+        int32_t row, column;
+        bool live;
+    };
+    __device__ inline neighbours neighbours_of(const product_place &at, int32_t i) const
+    {
+        enum { EACH = C::Store::Joined, PIECES = C::Columns / EACH };
+        const int32_t share = C::Rows / job.split;
+        const int32_t row = at.row + (int32_t)rank * share + i / PIECES;
+        const int32_t column = at.column + i % PIECES * EACH;
+        return {row, column, i < share * PIECES && row < job.m && column < job.n};
+    }
+
+    /* The block's rows of the cluster's sums. early: of the thread's first neighbours. */
+    __device__ inline void join(const product_place &at,
+                                typename C::Store::early &early) const
     {
         enum {
             EACH = C::Store::Joined,
@@ -291,14 +306,14 @@ struct product_consumer {
         const int32_t share = C::Rows / job.split, size = C::SumPitch;
         const typename C::Sum *from =
             (const typename C::Sum *)__cvta_shared_to_generic(memory.out);
-        typename C::Store::early early = {};
         bool waited = false;
         for (int32_t i = (int32_t)threadIdx.x; i < share * PIECES; i += THREADS) {
-            const int32_t row = at.row + (int32_t)rank * share + i / PIECES;
-            const int32_t column = at.column + i % PIECES * EACH;
-            if (row >= job.m || column >= job.n)
+            const neighbours to = neighbours_of(at, i);
+            const int32_t row = to.row, column = to.column;
+            if (!to.live)
                 continue;
-            early.load(job, at.batch, row, column);
+            if (i >= THREADS)
+                early.load(job, at.batch, row, column);
             if (!waited)
                 barrier_wait(memory.joined(), 0);
             waited = true;
@@ -326,11 +341,17 @@ struct product_consumer {
             store.fetch(at.column);
             if (C::Turns)
                 named_sync(PRODUCT_TURN + group, 256);
+            typename C::Store::early early = {};
+            if (C::Splits && job.split > 1) {
+                const neighbours to = neighbours_of(at, (int32_t)threadIdx.x);
+                if (to.live)
+                    early.load(job, at.batch, to.row, to.column);
+            }
             C::Kind::multiply(*this, sum, k.end - k.begin);
             if (C::Splits && job.split > 1) {
                 cluster_wait();
                 send(sum);
-                join(product_place_of<C>(job, unit, 0));
+                join(product_place_of<C>(job, unit, 0), early);
                 return;
             }
             if (C::Over)

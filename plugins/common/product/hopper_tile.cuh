@@ -103,6 +103,7 @@ struct product_job {
     int32_t split;
     int32_t b_batches;         /* B has as many matrices as A: or 0, one for all */
     int32_t b_early;           /* nobody before this kernel writes B */
+    int32_t plain;             /* results are sums, bias and addend alone */
     const float *scale, *bias; /* of columns, or NULL; scale: in place of alpha */
     const void *addend;
     void *to;

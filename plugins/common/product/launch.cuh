@@ -177,6 +177,8 @@ static inline cudaError_t product_run(product_job *job, const product_launch &l,
     job->each = divisor_of(each);
     job->across = divisor_of(PRODUCT_GROUP * (int64_t)job->column_tiles);
     job->split = product_split_of(l, multiprocessors, units, job->steps);
+    job->plain =
+        job->addend && !job->scale && job->real >= job->n && job->activation.kind < 0;
     const int32_t cluster = l.pair ? 2 : job->split;
     const int64_t room = (int64_t)multiprocessors * l.blocks / cluster;
     const int64_t most = job->split > 1 || l.over ? units : room;

@@ -118,14 +118,16 @@ static __device__ inline void product_send(int group, int part, const Send &send
     }
 }
 
-/* All parts are sent: once they are read, an addend may come to their place. */
+/* All parts are sent: once they are read, an addend may come to their place. Without one
+ * nobody waits to be told. */
 template <class Memory, class... Buffer>
-static __device__ inline void product_sent(const Memory &memory, int group,
-                                           Buffer... buffer)
+static __device__ inline void product_sent(const product_job &job, const Memory &memory,
+                                           int group, Buffer... buffer)
 {
     if (threadIdx.x % 128 == 0) {
         copy_group_wait_read();
-        barrier_arrive(memory.stored(group, buffer...));
+        if (job.addend)
+            barrier_arrive(memory.stored(group, buffer...));
     }
 }
 
@@ -258,7 +260,7 @@ struct product_store {
             if (i % CHUNKS == CHUNKS - 1)
                 product_send(group, i / CHUNKS, send);
         }
-        product_sent(memory, group);
+        product_sent(job, memory, group);
     }
 
     /* What eight neighbours need but sums, asked for before these are there. Rows of
@@ -309,6 +311,16 @@ struct product_store {
         const uint4 &words = with.words[0];
         const uint32_t x[4] = {words.x, words.y, words.z, words.w};
         uint32_t y[4];
+        if (job.plain) {
+#pragma unroll
+            for (int e = 0; e < 8; e += 2) {
+                const float2 two = unpack_two(T(), x[e / 2]);
+                y[e / 2] = pack_two(T(), fmaf(job.beta, two.x, v[e]),
+                                    fmaf(job.beta, two.y, v[e + 1]));
+            }
+            *(uint4 *)to = make_uint4(y[0], y[1], y[2], y[3]);
+            return;
+        }
         product_finish<T>(
             job, v, x, [&](int e) { return column + e; }, y);
         *(uint4 *)to = make_uint4(y[0], y[1], y[2], y[3]);

@@ -173,7 +173,7 @@ struct product_written : product_store<C, Memory> {
         else
             write_all<false>(sum, send);
         if (job.addend)
-            product_sent(this->memory, this->group);
+            product_sent(job, this->memory, this->group);
     }
 };
 

@@ -187,6 +187,7 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     quantized_kernel(const __grid_constant__ quantized_job j)
 {
     const int64_t step = (int64_t)gridDim.x * CUDA_BLOCK;
+    launch_next();
     wait_for_previous();
     for (int64_t i = (int64_t)blockIdx.x * CUDA_BLOCK + threadIdx.x; i < j.total;
          i += step) {

@@ -329,7 +329,7 @@ struct quantized_panels {
     {
         const int buffer = n % C::Buffers;
         if (C::Buffers > 1 && n > 0)
-            product_sent(memory, group, buffer ^ 1);
+            product_sent(job, memory, group, buffer ^ 1);
         if (job.addend)
             barrier_wait(memory.addend(group, buffer), n / C::Buffers % 2);
         named_sync(PRODUCT_STORE + group, 128); /* the last tile has left the panels */
@@ -338,7 +338,7 @@ struct quantized_panels {
                                         product_fours<C>(memory, group, buffer), send);
         });
         if (C::Buffers == 1)
-            product_sent(memory, group);
+            product_sent(job, memory, group);
     }
 
     /* Sixteen sums as floats and the addend's words, to memory. */

@@ -1,14 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Convolutions with the maxima behind them as one layer: which are; that prices decide,
- * and that values are those without, whichever of the ways is planned; and that none is
- * timed where only a plain loop runs it.
+ * Convolutions with the maxima behind them as one layer, whose results may be bytes:
+ * which are; that prices decide, and that values are those without, whichever of the ways
+ * is planned; and that none is timed where only a plain loop runs it.
  */
+#include "io/weights/weights.h"
 #include "tests/planner/fusion/prices.h"
 
 #define POOLED "core::PooledConvolution@1"
 
-TestSuite(fuse_pooled, .init = scratch_make, .fini = scratch_remove, .timeout = 300);
+/* Scales, which are read from a file. */
+static void make(void)
+{
+    const float step = 0x1p-6F, below = -0x1p-6F;
+    const struct weight_view views[] = {
+        {"s", WEIGHT_F32, 1, {1}, &step, sizeof step},
+        {"below", WEIGHT_F32, 1, {1}, &below, sizeof below},
+    };
+    scratch_make();
+    cr_assert_eq(weights_save(in_scratch("scales.safetensors"), views, 2, NULL),
+                 STRATA_OK);
+}
+
+TestSuite(fuse_pooled, .init = make, .fini = scratch_remove, .timeout = 300);
 
 #define HEAD CHAIN_HEAD
 #define FIRST CONVOLUTION("conv", 8, 3x3, "pad = 1\n")
@@ -22,6 +36,14 @@ TestSuite(fuse_pooled, .init = scratch_make, .fini = scratch_remove, .timeout = 
     FIRST RELU MAXIMA(more)                                                              \
         ABS("abs", "pool") "[layer y]\ntype = Concatenation\naxis = 1\n"                 \
                            "inputs = pool, abs\n"
+
+/* To bytes and back. */
+#define ROUNDED(scale, more)                                                             \
+    "[weights scales]\nfile = scales.safetensors\n[layer q]\ntype = Quantize\n"          \
+    "scale = scales:" scale "\n" more                                                    \
+    "[layer y]\ntype = Dequantize\nscale = scales:" scale "\n"
+
+#define BYTES HEAD("y") FIRST RELU MAXIMA("pad = 1\n") ROUNDED("s", "dtype = int8\n")
 
 static const struct chain_case chains[] = {
     {"maxima of an activation", HEAD("pool") FIRST RELU MAXIMA("pad = 1\n"), "conv", 3,
@@ -43,6 +65,13 @@ static const struct chain_case chains[] = {
      HEAD("pool") "[layer conv]\ntype = Convolution\nfilters = 8\nkernel = 3x3\n"
                   "weight = w\n" MAXIMA("pad_mode = same_lower\n"),
      "conv", 2, 0},
+    {"maxima that become bytes", BYTES, "conv", 3, 4},
+    {"results that become bytes", HEAD("y") FIRST MAXIMA("") ROUNDED("s", ""), "conv", 2,
+     3},
+    {"bytes by a scale below 0",
+     HEAD("y") FIRST RELU MAXIMA("") ROUNDED("below", "dtype = int8\n"), "conv", 3, 0},
+    {"maxima that are read as floats, too",
+     HEAD("y, z") FIRST RELU MAXIMA("") ROUNDED("s", "") ABS("z", "pool"), "conv", 3, 0},
     {"means", HEAD("pool") FIRST RELU MAXIMA("kind = average\n"), "conv", 0, 0},
     {"where they are", HEAD("pool, pool:1") FIRST RELU MAXIMA("indices = yes\n"), "conv",
      0, 0},
@@ -98,6 +127,20 @@ Test(fuse_pooled, is_taken_where_it_is_cheaper)
     cr_expect_eq(chosen_for(&s, "pool"), CANDIDATE_ABSORBED);
     cr_expect_str_eq(reason_of(&s, "pool"), "conv: all in one PooledConvolution");
     cr_expect(s.planner->fusions[chain_node(&s, "pool")].done);
+    planning_close(&s);
+}
+
+Test(fuse_pooled, is_weighed_against_maxima_that_round)
+{
+    struct planning s;
+    plan_at(&s, BYTES, 100, 1000);
+    cr_expect_eq(chosen_for(&s, "conv"), CANDIDATE_LONGER);
+    cr_expect_eq(chosen_for(&s, "pool"), CANDIDATE_ABSORBED);
+    cr_expect_eq(chosen_for(&s, "q"), CANDIDATE_ABSORBED);
+    planning_close(&s);
+    plan_at(&s, BYTES, 100000, 1000);
+    cr_expect_eq(chosen_for(&s, "conv"), CANDIDATE_RUN);
+    cr_expect_neq(chosen_for(&s, "pool"), CANDIDATE_ABSORBED);
     planning_close(&s);
 }
 
@@ -183,23 +226,35 @@ Test(fuse_pooled, is_not_timed_where_its_claims_are_hopeless)
 /* ---- on CUDA, by the analytic model -------------------------------------------------
  */
 
-Test(fuse_pooled, first_layers_are_taken_on_cuda)
+static void expect_on_cuda(const char *ini, enum candidate_kind wanted)
 {
-    static const char ini[] =
-        "[network]\nformat = 1\noutputs = pool\n[weights w]\nrandom = 3\n"
-        "[input image]\nshape = 8 x 3 x 224 x 224\n"
-        "[build]\nprecision = fp16\nmath = tensor_op\ncosts = analytic\n" CONVOLUTION(
-            "conv", 64, 7x7, "stride = 2\npad = 3\n") RELU MAXIMA("pad = 1\n");
     struct planning s;
     cr_assert_eq(planning_load(&s, spill_text("net.ini", ini), NULL, NULL, 0), STRATA_OK,
                  "%s", s.err.message);
     s.device = planning_cuda();
+    s.device.properties.flops[STRATA_INT8] = 1200e12;
     if (!planning_has_cuda(&s)) {
         planning_close(&s);
         cr_skip_test("the plugins were built without CUDA");
     }
     cr_assert_eq(planning_make(&s, NULL), STRATA_OK, "%s", s.err.message);
-    cr_expect_eq(chosen_for(&s, "conv"), CANDIDATE_GROUP);
+    cr_expect_eq(chosen_for(&s, "conv"), wanted);
     cr_expect_eq(chosen_for(&s, "pool"), CANDIDATE_ABSORBED);
     planning_close(&s);
+}
+
+#define CUDA_STEM(outputs)                                                               \
+    "[network]\nformat = 1\noutputs = " outputs "\n[weights w]\nrandom = 3\n"            \
+    "[input image]\nshape = 8 x 3 x 224 x 224\n"                                         \
+    "[build]\nprecision = fp16\nmath = tensor_op\ncosts = analytic\n" CONVOLUTION(       \
+        "conv", 64, 7x7, "stride = 2\npad = 3\n") RELU MAXIMA("pad = 1\n")
+
+Test(fuse_pooled, first_layers_are_taken_on_cuda)
+{
+    expect_on_cuda(CUDA_STEM("pool"), CANDIDATE_GROUP);
+}
+
+Test(fuse_pooled, bytes_are_taken_on_cuda)
+{
+    expect_on_cuda(CUDA_STEM("y") ROUNDED("s", "dtype = int8\n"), CANDIDATE_LONGER);
 }
