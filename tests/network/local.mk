@@ -11,7 +11,7 @@ CRITERION_TESTS += \
 	tests/network/import/branches \
 	tests/network/import/sizes \
 	tests/network/import/stable \
-	tests/network/import/steps \
+	tests/network/import/any_size/steps \
 	tests/network/import/quantized \
 	tests/network/import/state \
 	tests/network/import/symbols \
@@ -38,9 +38,9 @@ tests_network_import_branches_SOURCES = tests/network/import/branches.c $(FREE_M
 tests_network_import_inline_SOURCES = tests/network/import/inline.c $(IMPORTED_TEXT)
 tests_network_import_opsets_SOURCES = tests/network/import/opsets.c $(IMPORTED_TEXT)
 tests_network_import_sizes_SOURCES = tests/network/import/sizes.c \
-	tests/network/import/any_size.h $(FREE_MODEL)
-tests_network_import_steps_SOURCES = tests/network/import/steps.c \
-	tests/network/import/any_size.h $(FREE_MODEL)
+	tests/network/import/any_size/any_size.h $(FREE_MODEL)
+tests_network_import_any_size_steps_SOURCES = tests/network/import/any_size/steps.c \
+	tests/network/import/any_size/any_size.h $(FREE_MODEL)
 tests_network_import_symbols_SOURCES = tests/network/import/symbols.c $(FREE_MODEL)
 FREE_MODEL = tests/network/import/free_model.h tests/network/import/planned.h \
 	tests/network/import/model_text.h

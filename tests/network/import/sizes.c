@@ -3,9 +3,7 @@
  * Models that leave dims free: one network for all sizes, against the model imported at
  * each; or why a dim does not stay, and what becomes of the others.
  */
-#include <strata/sizes.h>
-
-#include "tests/network/import/any_size.h"
+#include "tests/network/import/any_size/any_size.h"
 
 /* ---- one network for all sizes -------------------------------------------------------
  */

@@ -2,7 +2,7 @@
  *
  * Models that take multiples of a size alone, and parts of sizes that layers hold.
  */
-#include "tests/network/import/any_size.h"
+#include "tests/network/import/any_size/any_size.h"
 
 /* Halved, made a list, and made an image again. */
 #define TOKENS                                                                           \

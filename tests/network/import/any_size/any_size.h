@@ -2,10 +2,12 @@
  *
  * A network for any sizes against the model imported at each. A failure fails the test.
  */
-#ifndef TESTS_NETWORK_IMPORT_ANY_SIZE_H
-#define TESTS_NETWORK_IMPORT_ANY_SIZE_H
+#ifndef TESTS_NETWORK_IMPORT_ANY_SIZE_ANY_SIZE_H
+#define TESTS_NETWORK_IMPORT_ANY_SIZE_ANY_SIZE_H
 
 #include <math.h>
+
+#include <strata/sizes.h>
 
 #include "tests/network/import/free_model.h"
 #include "tests/network/import/planned.h"
@@ -97,4 +99,4 @@ static inline void expect_same(const struct imported *any, const struct imported
         }
 }
 
-#endif /* TESTS_NETWORK_IMPORT_ANY_SIZE_H */
+#endif /* TESTS_NETWORK_IMPORT_ANY_SIZE_ANY_SIZE_H */
