@@ -53,13 +53,6 @@ struct hopper_consumer {
         }
     }
 
-    /* Of a block without a ring, before its tensors are there. */
-    __device__ inline void start(const hopper_part &of)
-    {
-        part = of;
-        start_rows();
-    }
-
     /* Warpgroups issue their products one after the other, round and round. */
     __device__ inline void await_turn(void) const
     {
@@ -241,10 +234,7 @@ struct hopper_consumer {
         hold(s);
         release(0, k);
         clear_unused(tile);
-        if (C::One && !C::Odd && tile >= part.whole && tile < part.whole_end)
-            softmax<false>(s, shrink, tile, mask);
-        else
-            softmax<true>(s, shrink, tile, mask);
+        softmax<true>(s, shrink, tile, mask);
         round_tile<C>(p, s);
         if constexpr (!C::One)
             walk_rest(o, s, p, tile - 1);
@@ -370,13 +360,11 @@ struct hopper_consumer {
     {
         float o[C::Dim / 8][4] = {};
         barrier_wait(memory.q_full(queries.at), queries.parity);
+        part = memory.parts[queries.at];
+        if (part.batch < 0)
+            return false;
         q = memory.q + queries.at * C::QBytes + rows_before() * PANEL_ROW;
-        if constexpr (C::Ring) {
-            part = memory.parts[queries.at];
-            if (part.batch < 0)
-                return false;
-            start_rows();
-        }
+        start_rows();
         if constexpr (C::Shared)
             take_share();
         if (part.first < part.last)
