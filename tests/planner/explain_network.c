@@ -53,9 +53,9 @@ static int64_t sum(const json_t *list)
 
 Test(explain_network, the_report_is_json_whose_parts_add_up)
 {
-    static const char *const keys[] = {"plan",   "network", "device",    "totals",
-                                       "nodes",  "tensors", "reformats", "fusions",
-                                       "merges", "left",    "in_place",  "costs"};
+    static const char *const keys[] = {
+        "plan",    "network", "device", "totals",   "nodes", "tensors",  "reformats",
+        "fusions", "merges",  "left",   "in_place", "costs", "quantised"};
     const char *set[] = {"build.precision=fp16"};
     struct explained p;
     cr_assert_eq(open_plan(&p, set, 1), STRATA_OK, "%s", p.s.err.message);
