@@ -161,7 +161,7 @@ Test(cost_keys, costs_of_teams_that_sleep_are_kept_apart)
     const struct device_properties host = planning_host().properties;
     const struct device_properties cuda = planning_cuda().properties;
     char *path[2][3];
-    setenv("XDG_CACHE_HOME", "/nowhere", 1);
+    setenv("XDG_CACHE_HOME", in_scratch("cache"), 1);
     unsetenv("GOMP_SPINCOUNT");
     unsetenv("OMP_WAIT_POLICY");
     for (int i = 0; i <= (int)ARRAY_LENGTH(cases); i++) {
