@@ -21,6 +21,9 @@ import time
 
 import numpy as np
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from wait_policy import default_environment  # noqa: E402
+
 PEERS = ("onnxruntime", "openvino")
 TOLERANCE = 1e-4
 
@@ -68,11 +71,8 @@ def peer_block(a, given):
 
 
 def call(command, threads):
-    environment = {k: v for k, v in os.environ.items()  # which win over [runtime] wait
-                   if k not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")}
-    environment["OMP_NUM_THREADS"] = str(threads)
-    return subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True,
-                          text=True).stdout
+    return subprocess.run(command, env=default_environment(threads),
+                          stdout=subprocess.PIPE, check=True, text=True).stdout
 
 
 def peer(a, name, *more):
