@@ -14,9 +14,8 @@
 #include "core/text.h"
 
 enum { SCALE, ZERO }; /* weights of Quantize and Dequantize */
-enum {
-    MOST_LAYERS = 8
-}; /* behind each other that are asked whether they give less than 0 */
+/* Layers behind each other that are asked whether they give less than 0. */
+enum { MOST_LAYERS = 8 };
 
 static const char quantize[] = "core::Quantize@1", dequantize[] = "core::Dequantize@1";
 
@@ -321,8 +320,8 @@ static void place_pairs(struct finding *f)
                 f->out->list[f->pair_of[producer]].region = f->out->region_of[i];
         }
     }
-    for (size_t i = 0; i < f->out->n;
-         i++) { /* others, too: no layer reads their floats */
+    /* Others, too: no layer reads their floats. */
+    for (size_t i = 0; i < f->out->n; i++) {
         struct network_pair *pair = &f->out->list[i];
         const int at = f->out->region_of[pair->quantize];
         if (pair->region < 0)

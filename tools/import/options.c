@@ -73,8 +73,8 @@ int model_add_shape(struct model_options *o, const char *text, strata_error *err
     return STRATA_OK;
 }
 
-/* "1..512", "1..512:32,128" or "32..512/32", as [profile] has it; of the sizes that are listed the end
- * is one. False: it reads otherwise. */
+/* "1..512", "1..512:32,128" or "32..512/32", as [profile] has it; of the sizes that are
+ * listed the end is one. False: it reads otherwise. */
 static bool read_range(struct import_symbol *s, const char *text)
 {
     char *end;
