@@ -154,7 +154,8 @@ Test(sizes, one_network_for_all)
         for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
             char text[32];
             snprintf(text, sizeof text, "%s x %s", sizes[k][0], sizes[k][1]);
-            struct free_model at = free_model_open(kept[i].text, sizes[k][0], sizes[k][1], "");
+            struct free_model at =
+                free_model_open(kept[i].text, sizes[k][0], sizes[k][1], "");
             struct imported fixed;
             open_import(&fixed, &at, NULL, name);
             expect_same(&any, &fixed, name, text);
