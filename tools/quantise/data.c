@@ -44,7 +44,7 @@ static bool is_folder(const char *path)
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
-/* Its files, but for hidden ones; folders in it are left alone. */
+/* The files of a folder, but for hidden ones; folders in it are left alone. */
 static int read_folder(struct data_source *s, const char *folder, strata_error *err)
 {
     size_t capacity = 0;
