@@ -73,6 +73,35 @@ rm odd/*.pgm
 expect 2 'none of its 64 values is finite' 'no other sample is no network' \
     $q --data odd -o no.ini
 
+# ---- integers that are meant ----
+printf '\223NUMPY\001\000\166\000%-117s\n\007' \
+    "{'descr': '|i1', 'fortran_order': False, 'shape': (1,), }" >zero.npy
+printf '\223NUMPY\001\000\166\000%-117s\n\000\000\000\077' \
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }" >scale.npy
+cat >zero.ini <<'END'
+[network]
+format = 1
+outputs = y
+[input x]
+shape = 2 x 3
+[weights s]
+file = scale.npy
+[weights z]
+file = zero.npy
+[layer q]
+type = Quantize
+dtype = int8
+scale = s
+zero = z
+[layer y]
+type = Dequantize
+scale = s
+zero = z
+END
+expect 0 '^y ' 'a zero point of int8 runs' $strata run zero.ini random:1 --costs analytic
+! grep -q warning "$scratch/err"
+result $? 'without a warning that it is one of integers'
+
 # ---- what is kept, and goes on ----
 $q $few --collected c.txt -o a.ini >"$log" && cp c.txt c1.txt &&
     $q $few --collected c.txt -o a2.ini >>"$log" && cmp c.txt c1.txt && cmp a.safetensors a2.safetensors
