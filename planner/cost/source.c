@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where a plan's costs come from, by the network's options: the model, a file, the device;
- * and where measured ones are kept: in the file that was asked for, or else for this
- * machine in the user's cache.
+ * Where a plan's costs come from, by the network's options: the model, a file, the
+ * device; and where measured ones are kept: in the file that was asked for, or else for
+ * this machine in the user's cache.
  */
 #include "planner/cost/cost.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,8 +15,8 @@
 #include "planner/cost/busy.h"
 #include "planner/planner.h"
 
-/* Without other word a network is not measured longer than this, a build: the next goes on
- * from there. ns */
+/* Without other word a network is not measured longer than this, a build: the next goes
+ * on from there. ns */
 #define DEFAULT_BUDGET UINT64_C(10000000000)
 /* Waiting for processors in a second of measuring, of all threads together. An idle
  * machine with as many processors as threads has 0.10 to 0.15, as the one that measures
@@ -41,7 +42,8 @@ static int save_table(const struct cost_table *t, const char *path, strata_error
     struct cost_table all;
     const int lock = file_lock(path); /* until what others saved is written with ours */
     cost_table_init(&all, t->device);
-    int status = access(path, F_OK) == 0 ? cost_table_read(&all, path, err) : STRATA_OK;
+    const bool none = access(path, F_OK) != 0 && errno == ENOENT;
+    int status = none ? STRATA_OK : cost_table_read(&all, path, err);
     for (size_t i = 0; i < t->n && status == STRATA_OK; i++)
         status = cost_table_put(&all, t->entries[i].key, t->entries[i].cost, err);
     if (status == STRATA_OK)
@@ -130,11 +132,12 @@ static void keep_in_cache(const struct cost_table *table, struct planner *planne
                  "the best, and they are not kept; run again when it is quiet, or plan "
                  "with --costs=analytic");
     else if (!path)
-        log_line(STRATA_LOG_WARNING,
-                 "measured costs are not kept: there is no cache folder that is the user's "
-                 "own and that nobody else may write to; mkdir -p and chmod go-w "
-                 "$XDG_CACHE_HOME, or ~/.cache, and strata in it; or plan with "
-                 "--costs=analytic");
+        log_line(
+            STRATA_LOG_WARNING,
+            "measured costs are not kept: there is no cache folder that is the user's "
+            "own and that nobody else may write to; mkdir -p and chmod go-w "
+            "$XDG_CACHE_HOME, or ~/.cache, and strata in it; or plan with "
+            "--costs=analytic");
     else if ((cost_table_bytes(table) > COST_CACHE_MAX
                   ? cost_table_write(&planner->known, path, &why)
                   : save_table(table, path, &why)) != STRATA_OK)
@@ -201,8 +204,8 @@ int cost_plan(struct planner *planner, struct cost_source *source, strata_error 
     if (cached && o.budget == 0 && planner->device.properties.kind == STRATA_HOST)
         o.budget = DEFAULT_BUDGET;
     cost_table_init(&table, planner->device.properties.build);
-    int status = (cached ? plan_with_cache : plan_with_file)(planner, &table, source, &o,
-                                                             err);
+    int status =
+        (cached ? plan_with_cache : plan_with_file)(planner, &table, source, &o, err);
     if (status == STRATA_OK)
         tell(&planner->costs);
     cost_table_free(&table);
