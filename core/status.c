@@ -179,6 +179,13 @@ int error_no_memory(strata_error *err, size_t bytes, const char *what)
     return error_set(err, STRATA_ENOMEM, "out of memory: %zu bytes for %s", bytes, what);
 }
 
+int status_of_errno(int number, int otherwise)
+{
+    if (number == ENOMEM)
+        return STRATA_ENOMEM;
+    return number == EIO || number == EMFILE || number == ENFILE ? STRATA_EIO : otherwise;
+}
+
 int error_errno(strata_error *err, int code, const char *format, ...)
 {
     int saved = errno;

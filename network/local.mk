@@ -78,6 +78,7 @@ NETWORK_SOURCES = \
 	network/import/pattern/attempt.c \
 	network/import/pattern/attempt.h \
 	network/import/pattern/attention.c \
+	network/import/pattern/columns.c \
 	network/import/pattern/find.c \
 	network/import/pattern/linear.c \
 	network/import/pattern/linear.h \

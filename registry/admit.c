@@ -91,9 +91,7 @@ int registry_add(strata_registry *r, const char *path, bool named, bool in_defau
         r->modules[r->n_modules++] = m;
         return STRATA_OK;
     }
-    if (status == STRATA_ENOMEM)
-        error_set(err, STRATA_ENOMEM, "%s", reason.message);
-    else if (named)
+    if (status != STRATA_EMODULE || named)
         error_set(err, status, "plugin %s: %s", path, reason.message);
     else
         status = registry_reject(r, path, reason.message, &m->result.note, err);
@@ -121,8 +119,8 @@ int registry_load(strata_registry *r, struct module *m, bool *usable, strata_err
     int status = m->tried || m->loaded || m->rejected ? STRATA_OK : try_modules(r, err);
     if (status == STRATA_OK && !m->loaded && !m->rejected) {
         status = module_load(m, NULL, NULL, &reason);
-        if (status == STRATA_ENOMEM)
-            return error_set(err, status, "%s", reason.message);
+        if (status != STRATA_OK && status != STRATA_EMODULE)
+            return error_set(err, status, "plugin %s: %s", m->path, reason.message);
         if (status != STRATA_OK) {
             m->rejected = true;
             status = registry_reject(r, m->path, reason.message, &m->result.note, err);

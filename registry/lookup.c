@@ -319,9 +319,11 @@ static int choose_namespace(strata_registry *r, struct key *key, strata_error *e
             return STRATA_OK;
         for (size_t i = 0; attempt == 0 && i < r->n_modules; i++) {
             bool usable;
-            if (first_of_namespace(r, i, key->name) &&
-                registry_load(r, r->modules[i], &usable, err) != STRATA_OK)
-                return STRATA_ENOMEM;
+            const int status = first_of_namespace(r, i, key->name)
+                                   ? registry_load(r, r->modules[i], &usable, err)
+                                   : STRATA_OK;
+            if (status != STRATA_OK)
+                return status;
         }
     }
     return ambiguous(r, key, err);

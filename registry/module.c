@@ -52,7 +52,8 @@ int module_open(struct module **out, const char *path, uint32_t driver, strata_e
         return status;
     m->resolved = realpath(path, NULL);
     return m->resolved ? STRATA_OK
-                       : error_errno(err, STRATA_EMODULE, "cannot resolve its path");
+                       : error_errno(err, status_of_errno(errno, STRATA_EMODULE),
+                                     "cannot resolve its path");
 }
 
 static int check_unchanged(const struct module *m, strata_error *err)
@@ -73,8 +74,8 @@ static bool is_forbidden(const struct module *m)
 {
     enum { PAGE = 4096 };
     const int fd = open(m->resolved, O_RDONLY | O_CLOEXEC);
-    void *at = fd < 0 ? NULL
-                      : mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+    void *at =
+        fd < 0 ? NULL : mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
     const bool forbidden = at == MAP_FAILED && (errno == EACCES || errno == EPERM);
     if (at && at != MAP_FAILED)
         munmap(at, PAGE);
@@ -91,6 +92,13 @@ static bool lacks_memory(const struct module *m, const char *text)
            (strstr(text, "failed to map segment") && !is_forbidden(m));
 }
 
+/* The process has too many files open, or a device failed: nothing of the module. */
+static bool lacks_files(const char *text)
+{
+    return strstr(text, strerror(EMFILE)) || strstr(text, strerror(ENFILE)) ||
+           strstr(text, strerror(EIO));
+}
+
 static int explain_dlerror(const struct module *m, strata_error *err)
 {
     const char *text = dlerror();
@@ -100,8 +108,9 @@ static int explain_dlerror(const struct module *m, strata_error *err)
     if (!strncmp(text, m->resolved, n) && !strncmp(text + n, ": ", 2))
         text += n + 2;
     if (lacks_memory(m, text))
-        return error_set(err, STRATA_ENOMEM, "out of memory: loading plugin %s: %s",
-                         m->resolved, text);
+        return error_set(err, STRATA_ENOMEM, "out of memory: %s", text);
+    if (lacks_files(text))
+        return error_set(err, STRATA_EIO, "%s", text);
     for (size_t i = 0; i < ARRAY_LENGTH(remedies); i++)
         if (strstr(text, remedies[i].text))
             return refuse(err, "%s; %s", text, remedies[i].remedy);
@@ -136,6 +145,8 @@ static int call_entry(void *handle, const strata_module **out, strata_error *err
     host_catch(NULL);
     if (*out)
         return STRATA_OK;
+    if (said.status == STRATA_ENOMEM)
+        return error_set(err, STRATA_ENOMEM, "%s", said.message);
     return refuse(err, "module refused to load: %s",
                   said.status != STRATA_OK ? said.message : "it gives no reason");
 }

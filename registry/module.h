@@ -22,13 +22,14 @@ struct module {
     char *fault; /* how it ended that process; NULL: it did not */
 };
 
-/* Read and judge the note, without running anything. EMODULE with the reason (no path);
+/* Read and judge the note, without running anything. EMODULE with the reason (no path),
+ * ENOMEM or EIO where memory, descriptors or a device failed and the file may be good;
  * out->result.note is then as far as it was understood. *out is freed by the caller in
  * any case. */
 int module_open(struct module **out, const char *path, uint32_t driver,
                 strata_error *err);
 /* dlopen, call the entry, validate. The file must still be the one whose note was read.
- * ENOMEM where the loader ran out of memory.
+ * ENOMEM and EIO as of module_open.
  * Never unloads: a failed module stays mapped. `opened`, which may be NULL, is called
  * once the constructors have run. */
 int module_load(struct module *m, void (*opened)(void *user), void *user,

@@ -325,6 +325,20 @@ int note_parse(struct note_result *out, const void *bytes, size_t size, strata_e
     return parse(&s, true, out, err);
 }
 
+/* Where a read failed, what was made of the bytes says nothing. */
+static int parse_file(int fd, bool examine, struct note_result *out, strata_error *err)
+{
+    strata_error of_bytes = {0};
+    int failed = 0;
+    const struct elf_source s = {.fd = fd, .size = out->size, .failed = &failed};
+    const int status = parse(&s, examine, out, &of_bytes);
+    if (failed) {
+        errno = failed;
+        return error_errno(err, status_of_errno(failed, STRATA_EIO), "cannot read");
+    }
+    return status == STRATA_OK ? status : error_set(err, status, "%s", of_bytes.message);
+}
+
 static int read_file(struct note_result *out, const char *path, bool examine,
                      strata_error *err)
 {
@@ -336,20 +350,20 @@ static int read_file(struct note_result *out, const char *path, bool examine,
     if (fd < 0 && errno == ENXIO) /* a socket */
         return refuse(err, "not a regular file");
     if (fd < 0)
-        return error_errno(err, STRATA_EMODULE, "cannot open");
+        return error_errno(err, status_of_errno(errno, STRATA_EMODULE), "cannot open");
     int status;
     if (fstat(fd, &st) != 0) {
-        status = error_errno(err, STRATA_EMODULE, "cannot read its size");
+        status = error_errno(err, status_of_errno(errno, STRATA_EMODULE),
+                             "cannot read its size");
     } else if (!S_ISREG(st.st_mode)) {
         status = refuse(err, "not a regular file");
     } else {
-        const struct elf_source s = {.fd = fd, .size = (uint64_t)st.st_size};
         out->device = st.st_dev;
         out->inode = st.st_ino;
-        out->size = s.size;
+        out->size = (uint64_t)st.st_size;
         out->modified = st.st_mtim;
         out->changed = st.st_ctim;
-        status = parse(&s, examine, out, err);
+        status = parse_file(fd, examine, out, err);
     }
     close(fd);
     return status;

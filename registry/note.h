@@ -18,7 +18,7 @@ struct note_result {
 
 /* Open the file (no FIFO hangs), check that it is a complete ELF shared object for this
  * machine with a well-formed note of our major. EMODULE with the reason, without the
- * path. */
+ * path; ENOMEM or EIO where it could not be read, which says nothing of the file. */
 int note_read(struct note_result *out, const char *path, strata_error *err);
 /* The same, and all that a loader is led to by the dynamic section; reads more of it. */
 int note_examine(struct note_result *out, const char *path, strata_error *err);

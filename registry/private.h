@@ -42,12 +42,13 @@ int registry_reject(strata_registry *r, const char *path, const char *reason,
                     const strata_note *note, strata_error *err);
 int registry_warn(strata_registry *r, strata_error *err, const char *format, ...)
     PRINTF_LIKE(3, 4);
-/* Judge a file and add it to the modules or the rejections. Only ENOMEM is an error,
- * and for a named file EMODULE. */
+/* Judge a file and add it to the modules or the rejections. ENOMEM and EIO are errors: a
+ * file that could not be read may be good, and plans would miss it. For a named file
+ * EMODULE is one, too. */
 int registry_add(strata_registry *r, const char *path, bool named, bool in_default_folder,
                  strata_error *err);
 /* Load a module that is not loaded yet; *usable tells whether it may be used. Only
- * ENOMEM is an error. */
+ * ENOMEM and EIO are errors. */
 int registry_load(strata_registry *r, struct module *m, bool *usable, strata_error *err);
 
 /* registry.c: say which layers are not used, or not by their bare names, because another

@@ -32,8 +32,9 @@ static int load_named(strata_registry *r, strata_error *err)
         bool usable = true;
         if (!m->named || m->duplicate || m->loaded || m->rejected)
             continue;
-        if (registry_load(r, m, &usable, err) != STRATA_OK)
-            return STRATA_ENOMEM;
+        const int status = registry_load(r, m, &usable, err);
+        if (status != STRATA_OK)
+            return status;
         if (!usable)
             return error_set(err, STRATA_EMODULE, "plugin %s: %s", m->path,
                              r->rejections[r->n_rejections - 1].reason);

@@ -117,8 +117,9 @@ static int scan_folder(strata_registry *r, struct folder *f, strata_error *err)
     int status = STRATA_OK;
     if (n < 0 && errno == ENOENT)
         return STRATA_OK;
-    if (n < 0 && errno == ENOMEM)
-        return error_no_memory(err, 0, f->path);
+    const int failure = n < 0 ? status_of_errno(errno, STRATA_OK) : STRATA_OK;
+    if (failure != STRATA_OK)
+        return error_errno(err, failure, "plugin folder %s cannot be read", f->path);
     if (n < 0)
         return registry_reject(r, f->path, strerror(errno), NULL, err);
     f->exists = true;

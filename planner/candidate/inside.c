@@ -120,7 +120,10 @@ static int ask(bool *accepted, const struct planner *planner,
     error_clear(&why);
     if (status == STRATA_OK) {
         planner_view(&v, planner, n, c->fused, c->row, &why);
-        *accepted = c->impl->impl.accept(&v.node) == STRATA_OK;
+        const int said = c->impl->impl.accept(&v.node);
+        *accepted = said == STRATA_OK;
+        if (said == STRATA_ENOMEM) /* of memory that runs out, not of this tensor */
+            status = error_set(err, said, "%s", why.message);
     }
     free(v.in);
     return status;

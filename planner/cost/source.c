@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where a plan's costs come from, by the network's options: the model, a file, the device;
- * and where measured ones are kept: in the file that was asked for, or else for this
- * machine in the user's cache.
+ * Where a plan's costs come from, by the network's options: the model, a file, the
+ * device; and where measured ones are kept: in the file that was asked for, or else for
+ * this machine in the user's cache.
  */
 #include "planner/cost/cost.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,8 +15,8 @@
 #include "planner/cost/busy.h"
 #include "planner/planner.h"
 
-/* Without other word a network is not measured longer than this, a build: the next goes on
- * from there. ns */
+/* Without other word a network is not measured longer than this, a build: the next goes
+ * on from there. ns */
 #define DEFAULT_BUDGET UINT64_C(10000000000)
 /* Waiting for processors in a second of measuring, of all threads together. An idle
  * machine with as many processors as threads has 0.10 to 0.15, as the one that measures
@@ -41,7 +42,8 @@ static int save_table(const struct cost_table *t, const char *path, strata_error
     struct cost_table all;
     const int lock = file_lock(path); /* until what others saved is written with ours */
     cost_table_init(&all, t->device);
-    int status = access(path, F_OK) == 0 ? cost_table_read(&all, path, err) : STRATA_OK;
+    const bool none = access(path, F_OK) != 0 && errno == ENOENT;
+    int status = none ? STRATA_OK : cost_table_read(&all, path, err);
     for (size_t i = 0; i < t->n && status == STRATA_OK; i++)
         status = cost_table_put(&all, t->entries[i].key, t->entries[i].cost, err);
     if (status == STRATA_OK)

@@ -21,7 +21,7 @@ struct tiling {
     const struct attention_call *c;
     const struct tile_set *set;
     const struct attention_row_set *rows;
-    int64_t columns; /* queries of a tile, whole vectors */
+    int64_t columns; /* queries of a tile at most, whole vectors */
     int64_t tiles;   /* of a head's queries */
     int64_t width;   /* elements of a value, whole vectors */
 };
@@ -43,6 +43,7 @@ struct task {
     struct attention_reach reach;
     struct attention_rows keys, values;
     int64_t b, kv_head, first, queries; /* of the group's queries, head by head */
+    int64_t columns;                    /* of this task, whole vectors */
     int64_t begin, end;                 /* keys that some query sees */
     struct scratch s;
 };
@@ -63,7 +64,7 @@ static int64_t query_at(const struct task *k, int64_t column)
 static void load_queries(const struct task *k)
 {
     const struct attention_plan *p = &k->t->c->plan;
-    const int64_t columns = k->t->columns;
+    const int64_t columns = k->columns;
     const float scale = (float)p->scale;
     float part[64];
     for (int64_t c = 0; c < k->queries; c++) {
@@ -101,7 +102,7 @@ static void find_range(struct task *k)
 static int find_bounds(const struct task *k, int64_t j, int64_t n)
 {
     int partial = 0;
-    for (int64_t c = 0; c < k->t->columns; c++) {
+    for (int64_t c = 0; c < k->columns; c++) {
         int64_t begin = 0, end = 0;
         if (c < k->queries)
             attention_bounds(&k->t->c->plan, &k->reach, query_at(k, c), &begin, &end);
@@ -114,15 +115,77 @@ static int find_bounds(const struct task *k, int64_t j, int64_t n)
     return partial;
 }
 
-static float addend(const struct attention_call *c, int64_t at, int64_t key)
+/* n addends, from key j on, of the query that begins at `at`; keys past the mask are
+ * closed. In memory, or made in `copy`. */
+static const float *load_addends(const struct attention_call *c, int64_t at, int64_t j,
+                                 int64_t n, float *copy)
 {
     const struct attention_mask *m = &c->plan.mask;
-    if (key >= m->keys)
-        return -INFINITY;
-    at += key * m->key;
+    const int64_t left = m->keys - j, there = left < 0 ? 0 : left < n ? left : n;
+    at += j * m->key;
+    if (there == n && m->key == 1 && m->dtype == STRATA_FP32)
+        return (const float *)c->mask + at;
     if (m->dtype == STRATA_BOOL8)
-        return ((const uint8_t *)c->mask)[at] ? 0 : -INFINITY;
-    return element_load(c->mask, m->dtype, at);
+        for (int64_t i = 0; i < there; i++)
+            copy[i] = ((const uint8_t *)c->mask)[at + i * m->key] ? 0 : -INFINITY;
+    else
+        element_load_row(copy, c->mask, m->dtype, at, m->key, there);
+    for (int64_t i = there; i < n; i++)
+        copy[i] = -INFINITY;
+    return copy;
+}
+
+typedef float four __attribute__((vector_size(16)));
+typedef int32_t order __attribute__((vector_size(16)));
+
+/* Four rows of n as n rows of four, `step` apart. */
+static void turn_four(float *to, int64_t step, const float *const from[4], int64_t n)
+{
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4, to += 4 * step) {
+        four a, b, c, d;
+        LOAD(a, from[0] + i);
+        LOAD(b, from[1] + i);
+        LOAD(c, from[2] + i);
+        LOAD(d, from[3] + i);
+        const four ac = __builtin_shuffle(a, c, (order){0, 4, 1, 5});
+        const four bd = __builtin_shuffle(b, d, (order){0, 4, 1, 5});
+        const four ca = __builtin_shuffle(a, c, (order){2, 6, 3, 7});
+        const four db = __builtin_shuffle(b, d, (order){2, 6, 3, 7});
+        a = __builtin_shuffle(ac, bd, (order){0, 4, 1, 5});
+        b = __builtin_shuffle(ac, bd, (order){2, 6, 3, 7});
+        c = __builtin_shuffle(ca, db, (order){0, 4, 1, 5});
+        d = __builtin_shuffle(ca, db, (order){2, 6, 3, 7});
+        STORE(to, a);
+        STORE(to + step, b);
+        STORE(to + 2 * step, c);
+        STORE(to + 3 * step, d);
+    }
+    for (; i < n; i++, to += step)
+        for (int k = 0; k < 4; k++)
+            to[k] = from[k][i];
+}
+
+/* Addends as the scores lie. Columns are whole vectors: some have no query, and zeros. */
+static void load_columns(const struct task *k, int64_t j, int64_t n)
+{
+    static const float zeros[KEYS];
+    const struct attention_call *c = k->t->c;
+    const struct attention_mask *m = &c->plan.mask;
+    float copy[4][KEYS];
+    for (int64_t i = 0; i < k->columns; i += 4) {
+        const float *from[4];
+        for (int64_t q = 0; q < 4; q++) {
+            if (i + q >= k->queries) {
+                from[q] = zeros;
+                continue;
+            }
+            const int64_t at = k->b * m->batch + head_at(k, i + q) * m->head +
+                               query_at(k, i + q) * m->row;
+            from[q] = load_addends(c, at, j, n, copy[q]);
+        }
+        turn_four(k->s.mask + i, k->columns, from, n);
+    }
 }
 
 /* The mask as addends: one for each key where all columns share it. */
@@ -130,20 +193,15 @@ static void load_mask(const struct task *k, int64_t j, struct attention_score_ti
 {
     const struct attention_call *c = k->t->c;
     const struct attention_mask *m = &c->plan.mask;
-    const int shared = m->row == 0 && (m->head == 0 || c->plan.group == 1);
-    const int64_t columns = shared ? 1 : k->t->columns;
     if (m->port < 0)
         return;
-    for (int64_t i = 0; i < (shared ? 1 : k->queries); i++) {
-        const int64_t at =
-            k->b * m->batch + head_at(k, i) * m->head + query_at(k, i) * m->row;
-        for (int64_t key = 0; key < tile->keys; key++)
-            k->s.mask[key * columns + i] = addend(c, at, j + key);
+    if (m->row == 0 && (m->head == 0 || c->plan.group == 1)) {
+        const int64_t at = k->b * m->batch + head_at(k, 0) * m->head;
+        tile->key_mask = load_addends(c, at, j, tile->keys, k->s.mask);
+        return;
     }
-    for (int64_t key = 0; key < tile->keys && !shared; key++)
-        for (int64_t i = k->queries; i < columns; i++)
-            k->s.mask[key * columns + i] = 0;
-    *(shared ? &tile->key_mask : &tile->mask) = k->s.mask;
+    load_columns(k, j, tile->keys);
+    tile->mask = k->s.mask;
 }
 
 /* Rows of packed heads lie pages apart, where the CPU fetches none ahead. */
@@ -159,7 +217,7 @@ static void fetch_ahead(const struct attention_rows *r, int64_t j, int64_t n)
 static void score(const struct task *k, int64_t j, int64_t n)
 {
     const struct tiling *t = k->t;
-    const int64_t columns = t->columns, dim = t->c->plan.dim;
+    const int64_t columns = k->columns, dim = t->c->plan.dim;
     struct tile_operands o = {.k = dim, .a_step = 1, .b = k->s.query, .b_row = columns};
     o.a = attention_load_rows(&k->keys, j, n, dim, 0, k->s.keys, &o.a_row);
     o.c = k->s.score;
@@ -187,7 +245,7 @@ static void gather(const struct task *k, int64_t j, int64_t n, int accumulate)
 {
     const struct tiling *t = k->t;
     const int64_t lanes = t->set->lanes;
-    struct tile_operands o = {.k = n, .a_row = 1, .a_step = t->columns};
+    struct tile_operands o = {.k = n, .a_row = 1, .a_step = k->columns};
     int64_t row;
     const float *v =
         attention_load_rows(&k->values, j, n, t->width, 1, k->s.values, &row);
@@ -219,9 +277,9 @@ static void take_keys(const struct task *k, int64_t j, int64_t n)
 {
     const struct tiling *t = k->t;
     struct attention_score_tile tile = {.s = k->s.score,
-                                        .row = t->columns,
+                                        .row = k->columns,
                                         .keys = n,
-                                        .columns = t->columns,
+                                        .columns = k->columns,
                                         .softcap = (float)t->c->plan.softcap,
                                         .maximum = k->s.maximum,
                                         .sum = k->s.sum,
@@ -256,7 +314,7 @@ static void store_answers(const struct task *k)
 static void run_task(struct task *k)
 {
     const struct tiling *t = k->t;
-    for (int64_t c = 0; c < t->columns; c++) {
+    for (int64_t c = 0; c < k->columns; c++) {
         k->s.maximum[c] = -INFINITY;
         k->s.sum[c] = 0;
     }
@@ -265,7 +323,7 @@ static void run_task(struct task *k)
     for (int64_t j = k->begin; j < k->end; j += KEYS)
         take_keys(k, j, k->end - j < KEYS ? k->end - j : KEYS);
     if (k->begin >= k->end)
-        memset(k->s.y, 0, (size_t)(t->columns * t->width) * sizeof *k->s.y);
+        memset(k->s.y, 0, (size_t)(k->columns * t->width) * sizeof *k->s.y);
     store_answers(k);
 }
 
@@ -355,6 +413,7 @@ int attention_tiled_run(const strata_run *r)
         k.kv_head = i / t.tiles % p->kv_heads;
         k.b = i / t.tiles / p->kv_heads;
         k.queries = rest < t.columns ? rest : t.columns;
+        k.columns = round_up(k.queries, t.set->lanes);
         k.reach = attention_call_reach(&c, k.b);
         k.keys = attention_keys(&c, k.b, k.kv_head, k.reach.split);
         k.values = attention_values(&c, k.b, k.kv_head, k.reach.split);

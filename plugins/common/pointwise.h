@@ -27,7 +27,7 @@
 #define POINTWISE_STEPS 16
 
 /* Added to an op: b is one value for all. Sums, differences, products, quotients,
- * extremes and PReLU have it, in a class that says so. */
+ * extremes, PReLU and comparisons have it, in a class that says so. */
 #define POINTWISE_ONE 256
 
 /* A class of values. apply: y may be a, b or c; b and c are read where op takes them. */
@@ -37,6 +37,8 @@ struct pointwise_class {
     void (*store)(void *data, int32_t dtype, int64_t step, const void *row, int64_t n);
     void (*apply)(int op, const struct pointwise_constants *k, void *y, const void *a,
                   const void *b, const void *c, int64_t n);
+    /* A comparison's truths as bytes; NULL: they are a row's values, and stored. */
+    void (*truths)(int op, uint8_t *y, const void *a, const void *b, int64_t n);
     uint32_t native; /* mask 1 << dtype: kept in memory as in a row */
     int32_t has_one; /* takes POINTWISE_ONE */
 };

@@ -16,9 +16,10 @@ struct elf_source {
     const unsigned char *bytes;
     int fd;
     uint64_t size;
+    int *failed; /* with fd: gets errno of a read that failed */
 };
 
-/* False where [at, at + n) is not in the file. */
+/* False where [at, at + n) is not in the file, or cannot be read. */
 bool elf_read(const struct elf_source *s, uint64_t at, void *out, size_t n);
 
 /* Check section headers, and all that the dynamic section leads the loader to: strings,

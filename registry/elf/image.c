@@ -21,6 +21,8 @@ bool elf_read(const struct elf_source *s, uint64_t at, void *out, size_t n)
         ssize_t got = pread(s->fd, (char *)out + done, n - done, (off_t)(at + done));
         if (got < 0 && errno == EINTR)
             continue;
+        if (got < 0)
+            *s->failed = errno;
         if (got <= 0)
             return false;
         done += (size_t)got;

@@ -81,9 +81,17 @@ static int spawn(pid_t *pid, const char *program, char **argv, int answers)
     return failed;
 }
 
+/* What one process over a list of files came to. */
+struct outcome {
+    size_t done; /* files opened; the next one ended it, if there is one */
+    bool unread; /* some of them could not be */
+    bool well;   /* it ended as it should: no destructor did harm */
+    char reason[128];
+};
+
 /* Count the files that were got through; *opened: the next one's constructors returned.
  * False if it took too long. */
-static bool listen_to(int fd, size_t *done, bool *opened)
+static bool listen_to(int fd, struct outcome *o, bool *opened)
 {
     char answers[64];
     for (;;) {
@@ -96,7 +104,8 @@ static bool listen_to(int fd, size_t *done, bool *opened)
             return n == 0;
         for (ssize_t i = 0; i < n; i++) {
             *opened = answers[i] == TRIAL_OPENED;
-            *done += answers[i] == TRIAL_DONE;
+            o->unread |= answers[i] == TRIAL_UNREAD;
+            o->done += answers[i] != TRIAL_OPENED;
         }
     }
 }
@@ -132,13 +141,6 @@ static bool reap(pid_t pid, bool in_time, const char *phase, char *reason, size_
     return in_time && (got != pid || (WIFEXITED(ended) && WEXITSTATUS(ended) == 0));
 }
 
-/* What one process over a list of files came to. */
-struct outcome {
-    size_t done; /* files opened; the next one ended it, if there is one */
-    bool well;   /* it ended as it should: no destructor did harm */
-    char reason[128];
-};
-
 /* False if no process could be started. */
 static bool run_once(const struct trial *t, struct module **list, size_t n,
                      struct outcome *o)
@@ -156,7 +158,7 @@ static bool run_once(const struct trial *t, struct module **list, size_t n,
     const int failed = spawn(&pid, t->program, t->argv, ends[1]);
     close(ends[1]);
     if (!failed) {
-        const bool in_time = listen_to(ends[0], &o->done, &opened);
+        const bool in_time = listen_to(ends[0], o, &opened);
         const char *phase = o->done >= n ? "destructor"
                             : opened     ? "entry"
                                          : "constructor";
@@ -185,7 +187,7 @@ static int try_list(const struct trial *t, struct module **list, size_t n,
                  t->program);
         return STRATA_OK;
     }
-    for (size_t i = 0; o.done >= n && o.well && i < n; i++)
+    for (size_t i = 0; o.done >= n && o.well && !o.unread && i < n; i++)
         known_add(t->known, list[i]);
     if (o.done >= n && o.well)
         return STRATA_OK;
@@ -241,7 +243,7 @@ static void tell(void *byte)
 int trial_main(int argc, char **argv)
 {
     const struct rlimit none = {0, 0};
-    char opened = TRIAL_OPENED, done = TRIAL_DONE;
+    char opened = TRIAL_OPENED;
     answers = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     if (answers < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
         return 1;
@@ -250,9 +252,13 @@ int trial_main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         strata_error err = {0};
         struct module *m = NULL;
-        if (module_open(&m, argv[i], 0, &err) == STRATA_OK)
-            module_load(m, tell, &opened, &err);
-        tell(&done); /* what it says is told where it is loaded in earnest */
+        int status = module_open(&m, argv[i], 0, &err);
+        if (status == STRATA_OK)
+            status = module_load(m, tell, &opened, &err);
+        /* what it says is told where it is loaded in earnest */
+        char end =
+            status == STRATA_OK || status == STRATA_EMODULE ? TRIAL_DONE : TRIAL_UNREAD;
+        tell(&end);
     }
     return 0; /* and the destructors run */
 }

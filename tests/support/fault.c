@@ -144,6 +144,17 @@ char *__wrap_strndup(const char *text, size_t n)
     return fails(FAULT_MEMORY) ? NULL : keep(__real_strndup(text, n));
 }
 
+char *__real_realpath(const char *path, char *resolved);
+char *__wrap_realpath(const char *path, char *resolved);
+char *__wrap_realpath(const char *path, char *resolved)
+{
+    errno = ENOMEM;
+    if (!resolved && fails(FAULT_MEMORY))
+        return NULL;
+    char *made = __real_realpath(path, resolved);
+    return resolved ? made : keep(made);
+}
+
 void __real_free(void *ptr);
 void __wrap_free(void *ptr);
 void __wrap_free(void *ptr)

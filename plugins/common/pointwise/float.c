@@ -234,6 +234,12 @@ ROW_INLINE void row_with_one(int op, float *y, const float *a, float b, int64_t 
         LOOP((a[i] < b) | (a[i] != a[i]) ? a[i] : b);
         break;
     case POINTWISE_PRELU: LOOP(a[i] < 0 ? a[i] * b : a[i]); break;
+    case POINTWISE_COMPARE + STRATA_COMPARE_EQUAL: LOOP(a[i] == b); break;
+    case POINTWISE_COMPARE + STRATA_COMPARE_NOT_EQUAL: LOOP(a[i] != b); break;
+    case POINTWISE_COMPARE + STRATA_COMPARE_LESS: LOOP(a[i] < b); break;
+    case POINTWISE_COMPARE + STRATA_COMPARE_LESS_EQUAL: LOOP(a[i] <= b); break;
+    case POINTWISE_COMPARE + STRATA_COMPARE_GREATER: LOOP(a[i] > b); break;
+    case POINTWISE_COMPARE + STRATA_COMPARE_GREATER_EQUAL: LOOP(a[i] >= b); break;
     default: break;
     }
 }
@@ -309,11 +315,53 @@ ROW_INLINE void float_rows(int op, const struct pointwise_constants *k, float *y
 
 ROW_FUNCTIONS(float)
 
+/* ---- truths -----------------------------------------------------------------------------
+ * Straight to bytes: a row of floats in between would be four times as many. */
+
+#define TRUTHS(right)                                                                    \
+    switch (op ^ POINTWISE_COMPARE) {                                                    \
+    case STRATA_COMPARE_EQUAL: LOOP(a[i] == (right) ? 1 : 0); break;                     \
+    case STRATA_COMPARE_NOT_EQUAL: LOOP(a[i] != (right) ? 1 : 0); break;                 \
+    case STRATA_COMPARE_LESS: LOOP(a[i] < (right) ? 1 : 0); break;                       \
+    case STRATA_COMPARE_LESS_EQUAL: LOOP(a[i] <= (right) ? 1 : 0); break;                \
+    case STRATA_COMPARE_GREATER: LOOP(a[i] > (right) ? 1 : 0); break;                    \
+    default: LOOP(a[i] >= (right) ? 1 : 0); break;                                       \
+    }
+
+ROW_INLINE void truth_rows(int op, uint8_t *y, const float *a, const float *b, int64_t n)
+{
+    if (op & POINTWISE_ONE) {
+        const float one = *b;
+        op ^= POINTWISE_ONE;
+        TRUTHS(one)
+    } else {
+        TRUTHS(b[i])
+    }
+}
+
+#define TRUTH_TARGET(kind, target)                                                       \
+    target static void float_truths_##kind(int op, uint8_t *y, const void *a,            \
+                                           const void *b, int64_t n)                     \
+    {                                                                                    \
+        truth_rows(op, y, a, b, n);                                                      \
+    }
+
+TRUTH_TARGET(plain, )
+#ifdef ELEMENT_X86
+TRUTH_TARGET(avx512, ROW_AVX512)
+TRUTH_TARGET(avx2, __attribute__((target("avx2,fma"))))
+static void float_truths(int op, uint8_t *y, const void *a, const void *b, int64_t n)
+    ROW_CHOOSE(float, truths_avx512, truths_avx2, truths_plain, op, y, a, b, n)
+#else
+#define float_truths float_truths_plain
+#endif
+
 const struct pointwise_class pointwise_float = {
     .size = sizeof(float),
     .load = float_load,
     .store = float_store,
     .apply = float_apply,
+    .truths = float_truths,
     .native = 1 << STRATA_FP32,
     .has_one = 1,
 };

@@ -157,6 +157,15 @@ static char *place_of(const struct pointwise_pass *pass, const struct tile *t,
                                  (int64_t)dtype_size(x->dtype);
 }
 
+/* Whether the step's results are bytes that its class makes without a row in between. */
+static int makes_truths(const struct pointwise_pass *pass)
+{
+    const int op = pass->step[0].op;
+    return pass->values->truths && pass->out->dtype == STRATA_BOOL8 &&
+           op >= POINTWISE_COMPARE &&
+           op <= POINTWISE_COMPARE + STRATA_COMPARE_GREATER_EQUAL;
+}
+
 /* n values from (i, j) on. */
 static void run_piece(const struct pass_call *call, const struct tile *t,
                       const int64_t *base, int op, int64_t i, int64_t j, int64_t n)
@@ -166,9 +175,13 @@ static void run_piece(const struct pass_call *call, const struct tile *t,
     const struct pointwise_step *s = &pass->step[0];
     const int direct = pass->values->native >> pass->out->dtype & 1;
     char *to = place_of(pass, t, base, 0, i, j);
-    pass->values->apply(op, &s->k, direct ? to : buffer,
-                        place_of(pass, t, base, s->a + 1, i, j),
-                        place_of(pass, t, base, s->b + 1, i, j),
+    const void *a = place_of(pass, t, base, s->a + 1, i, j);
+    const void *b = place_of(pass, t, base, s->b + 1, i, j);
+    if (makes_truths(pass)) {
+        pass->values->truths(op, (uint8_t *)to, a, b, n);
+        return;
+    }
+    pass->values->apply(op, &s->k, direct ? to : buffer, a, b,
                         place_of(pass, t, base, s->c + 1, i, j), n);
     if (!direct)
         pass->values->store(to, pass->out->dtype, 1, buffer, n);
@@ -181,7 +194,7 @@ static void run_rows(const struct pass_call *call, const struct tile *t,
     const struct pointwise_step *s = &pass->step[0];
     const int op = s->op | (one >> s->b & 1 ? POINTWISE_ONE : 0);
     const int direct = pass->values->native >> pass->out->dtype & 1;
-    const int64_t piece = direct ? PIECE : POINTWISE_ROW;
+    const int64_t piece = direct || makes_truths(pass) ? PIECE : POINTWISE_ROW;
     for (int64_t i = 0; i < t->m; i++)
         for (int64_t j = 0; j < t->n; j += piece)
             run_piece(call, t, base, op, i, j, t->n - j < piece ? t->n - j : piece);
@@ -229,6 +242,12 @@ static int takes_one(int op)
     case POINTWISE_ELEMENTWISE + STRATA_MAX:
     case POINTWISE_ELEMENTWISE + STRATA_MIN:
     case POINTWISE_PRELU:
+    case POINTWISE_COMPARE + STRATA_COMPARE_EQUAL:
+    case POINTWISE_COMPARE + STRATA_COMPARE_NOT_EQUAL:
+    case POINTWISE_COMPARE + STRATA_COMPARE_LESS:
+    case POINTWISE_COMPARE + STRATA_COMPARE_LESS_EQUAL:
+    case POINTWISE_COMPARE + STRATA_COMPARE_GREATER:
+    case POINTWISE_COMPARE + STRATA_COMPARE_GREATER_EQUAL:
         return 1;
     default:
         return 0;

@@ -204,6 +204,35 @@ static const struct pattern_case cases[] = {
     ROWS("p = MatMul x {8x5}; y = Add p {3x5}", "MatrixMultiply Constant ElementWise",
          NULL),
     {"x=3x8", "p = Gemm x {5x8} transB=1; y = Add p {5}", "MatrixMultiply", NULL, NULL},
+    /* columns of products */
+    {"x=3x8", "p = Gemm x {5x8} transB=1; y = BatchNormalization p {5} {5} {5} {5}*1",
+     "MatrixMultiply", NULL, NULL},
+    {"x=3x8",
+     "p = Gemm x {8x5} {5} alpha=0.5 beta=3.0; y = BatchNormalization p {5} {5} {5} "
+     "{5}*1",
+     "MatrixMultiply", NULL, NULL},
+    ROWS("p = MatMul x {8x5}; r = Reshape p [6,5]; "
+         "n = BatchNormalization r {5} {5} {5} {5}*1; y = Reshape n [2,3,5]",
+         "MatrixMultiply", NULL),
+    ROWS("p = MatMul x {8x5}; q = Add p {5}; r = Reshape q [-1,5]; "
+         "y = BatchNormalization r {5} {5} {5} {5}*1",
+         "MatrixMultiply Shuffle", NULL),
+    ROWS("p = MatMul x {8x3}; y = BatchNormalization p {3} {3} {3} {3}*1",
+         "MatrixMultiply Scale", NULL),
+    ROWS("p = MatMul x {8x5}; q = Add p {5}; y = Mul q {5}", "MatrixMultiply", NULL),
+    ROWS("p = MatMul x {8x5}; y = Mul p {1x1x5}", "MatrixMultiply", NULL),
+    ROWS("p = MatMul x {8x3}; y = Mul p {3x1}", "MatrixMultiply Scale", NULL),
+    ROWS("p = MatMul x {8x5}; y = Mul p p", "MatrixMultiply ElementWise", NULL),
+    {"x=2x3x4x5",
+     "p = ConvTranspose x {3x6x2x2} strides=2,2; y = BatchNormalization p {6} {6} {6} "
+     "{6}*1",
+     "Deconvolution", NULL, NULL},
+    {"x=2x3x4x5",
+     "p = ConvTranspose x {3x4x3x3} {4}; y = BatchNormalization p {4} {4} {4} {4}*1",
+     "Deconvolution", NULL, NULL},
+    {"x=2x4x4x5",
+     "p = ConvTranspose x {4x2x3x3} group=2; y = BatchNormalization p {4} {4} {4} {4}*1",
+     "Deconvolution Scale", NULL, NULL},
     /* rows of a table */
     {"x=2x3", "c = Cast x to=7; i = Clip c <0> <5>; y = Gather {6x4} i",
      "Cast Constant ElementWise Constant ElementWise Embedding", NULL, NULL},

@@ -28,8 +28,7 @@ static const char net[] =
         PAIR("b") "[layer p]\ntype = Pooling\nkernel = 2\ninputs = b.d\n" PAIR("p")
             PRODUCT("c", "p.d");
 
-/* fault: the allocation that fails; 0: none. Those of loading are not counted: a module
- * that cannot be read is left out there. */
+/* fault: the allocation that fails; 0: none. Those of loading are tests/registry/faults'. */
 static int mix(struct planning *p, long fault, bool lasts)
 {
     cr_assert_eq(planning_load(p, in_scratch("net.ini"), NULL, NULL, 0), STRATA_OK);
