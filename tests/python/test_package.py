@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loading, what a network tells, errors, the log, the command, processes."""
 import logging
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,26 @@ class Loading(unittest.TestCase):
             self.assertEqual(flat(saved(buffer((3, 8))).y), positive(flat(buffer((3, 8)))))
             with self.assertRaisesRegex(strata.ArgumentError, "planned already"):
                 strata.load(Path(folder) / "net.engine", define={"batch": 3})
+
+    def test_signals_are_heard_while_costs_are_measured(self):
+        heard = []
+        before = signal.signal(signal.SIGALRM, lambda number, frame: heard.append(number))
+        layers = "".join(f"[layer c{i}]\ntype = Convolution\nfilters = {32 + i}\nkernel = 3\n"
+                         "weights = w\n" for i in range(24))
+        text = ("[network]\nformat = 1\noutputs = c23\n[input x]\nshape = 1 x 32 x 64 x 64\n"
+                "[weights w]\nrandom = 1\n" + layers)
+        # More than the time allows is there to be measured; without a look at signals one
+        # is heard, at the end.
+        signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+        try:
+            strata.load(text=text, set={"build.costs": "measure", "build.costs_budget": "300ms"})
+            self.assertGreater(len(heard), 5)
+            signal.signal(signal.SIGALRM, signal.default_int_handler)
+            with self.assertRaises(KeyboardInterrupt):
+                strata.load(text=text, set={"build.costs": "measure"})
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
 
     def test_what_it_tells(self):
         net = load("N x 8", "[profile]\nN = 1, 4\n")
