@@ -248,6 +248,9 @@ static const struct raw_case files[] = {
      "neither safetensors nor"},
     {"zip of a PyTorch file", BYTES("PK\3\4\0\0\0\0\0\0\0\0"), P, "byte 8", "neither"},
     {"HDF5", BYTES("\x89HDF\r\n\x1a\n\0\0\0\0"), P, "byte 8", "neither"},
+    {"Git LFS pointer", BYTES("version https://git-lfs.github.com/spec/v1\n"), P,
+     "byte 8", "; it is a Git LFS pointer: `git lfs pull`"},
+    {"web page", BYTES("<!DOCTYPE html>\n<html>"), P, "byte 8", "; it is a web page"},
     {"GGUF", BYTES("GGUF\3\0\0\0\1\0\0\0\0\0\0\0"), P, "byte 8", "neither"},
 };
 

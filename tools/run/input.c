@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "io/file.h"
+#include "io/stand_in.h"
 
 static const uint64_t max_input_bytes = UINT64_C(1) << 34;
 
@@ -200,12 +201,15 @@ static int from_idx(const struct target *t, int64_t item, strata_error *err)
 
 static int from_raw(const struct target *t, const struct file_bytes *f, strata_error *err)
 {
-    if ((int64_t)f->size != t->binding.bytes)
-        return error_set(err, STRATA_EINVAL,
-                         "%s: neither .npy nor an image (%s), and %zu bytes where the "
-                         "raw elements of input '%s' as %s take %lld",
-                         t->path, image_formats(), f->size, t->binding.name,
-                         t->binding.format, (long long)t->binding.bytes);
+    if ((int64_t)f->size != t->binding.bytes) {
+        error_set(err, STRATA_EINVAL,
+                  "%s: neither .npy nor an image (%s), and %zu bytes where the raw "
+                  "elements of input '%s' as %s take %lld",
+                  t->path, image_formats(), f->size, t->binding.name, t->binding.format,
+                  (long long)t->binding.bytes);
+        stand_in_tell(f->data, f->size, err);
+        return STRATA_EINVAL;
+    }
     return strata_copy_in(t->context, t->index, f->data, err);
 }
 
