@@ -46,7 +46,7 @@ static void free_request(struct request *r)
 static bool read_request(struct request *r, PyObject *args)
 {
     *r = (struct request){0};
-    if (!PyArg_ParseTuple(args, "szpiiiO!O!O!zO!", &r->path, &r->device, &r->is_engine,
+    if (!PyArg_ParseTuple(args, "yzpiiiO!O!O!zO!", &r->path, &r->device, &r->is_engine,
                           &r->threads, &r->wait, &r->math, &PyTuple_Type, &r->set,
                           &PyTuple_Type, &r->define, &PyTuple_Type, &r->plugins,
                           &r->plugin_path, &PyTuple_Type, &r->layers))

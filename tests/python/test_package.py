@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loading, what a network tells, errors, the log, the command, processes."""
 import logging
+import os
 import signal
 import subprocess
 import sys
@@ -30,6 +31,19 @@ class Loading(unittest.TestCase):
             with self.assertRaisesRegex(strata.ArgumentError, "planned already"):
                 strata.load(Path(folder) / "net.engine", define={"batch": 3})
 
+    def test_names_of_files_are_bytes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in (b"net.ini", "ü 日.ini".encode(), b"\xff.ini"):
+                path = os.fsencode(folder) + b"/" + name
+                with open(path, "w", encoding="ascii") as file:
+                    file.write(relu())
+                for one in (path, os.fsdecode(path), Path(os.fsdecode(path))):
+                    self.assertEqual(strata.load(one).inputs["x"].shape, (1, 64))
+                self.assertEqual(len(strata.load(path).explain()["nodes"]), 1)
+
+    def test_outputs_are_completed(self):
+        self.assertIn("y", dir(load()(buffer((1, 64)))))
+
     def test_signals_are_heard_while_costs_are_measured(self):
         heard = []
         before = signal.signal(signal.SIGALRM, lambda number, frame: heard.append(number))
@@ -43,7 +57,9 @@ class Loading(unittest.TestCase):
         try:
             strata.load(text=text, set={"build.costs": "measure", "build.costs_budget": "300ms"})
             self.assertGreater(len(heard), 5)
+            signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, signal.default_int_handler)
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
             with self.assertRaises(KeyboardInterrupt):
                 strata.load(text=text, set={"build.costs": "measure"})
         finally:
