@@ -300,3 +300,10 @@ Test(import_opsets, initializers_that_are_inputs)
     cr_expect_null(strstr(text, "[input w]"), "%s", text);
     free(text);
 }
+
+Test(import_opsets, an_output_that_stands_twice)
+{
+    char *text = imported_text("ir 8\nopset 13\ninput x f 2\nnode Relu x -> y\n" Y Y);
+    cr_expect_not_null(strstr(text, "outputs = y\n"), "%s", text);
+    free(text);
+}
