@@ -51,18 +51,17 @@ static int store(const struct target *t, const float *values, strata_error *err)
     return store_values(t, &v, err);
 }
 
-/* The same dims, but for ones in front. */
-static bool is_shape(const strata_desc *d, const struct weight_view *v)
+bool run_is_shape(const int64_t *dims, int rank, const struct weight_view *v)
 {
     int i = 0, k = 0;
-    while (i < d->rank && d->dims[i] == 1)
+    while (i < rank && dims[i] == 1)
         i++;
     while (k < v->rank && v->dims[k] == 1)
         k++;
-    for (; i < d->rank && k < v->rank; i++, k++)
-        if (d->dims[i] != v->dims[k])
+    for (; i < rank && k < v->rank; i++, k++)
+        if (dims[i] != v->dims[k])
             return false;
-    return i == d->rank && k == v->rank;
+    return i == rank && k == v->rank;
 }
 
 static int wrong_shape(const struct target *t, const struct weight_view *v,
@@ -122,7 +121,7 @@ static int from_view(const struct target *t, const struct weight_view *v,
                      strata_error *err)
 {
     struct values values;
-    if (!is_shape(&t->binding.desc, v))
+    if (!run_is_shape(t->binding.desc.dims, t->binding.desc.rank, v))
         return wrong_shape(t, v, err);
     int status = values_open(&values, &t->binding.desc, t->path, err);
     if (status == STRATA_OK)
@@ -293,6 +292,18 @@ int run_read_item(strata_context *c, const strata_engine *e, int index, const ch
     struct target t;
     int status = find_target(&t, c, e, index, path, err);
     return status == STRATA_OK ? from_item(&t, images, item, err) : status;
+}
+
+int run_read_row(strata_context *c, const strata_engine *e, int index, const char *path,
+                 const struct weight_view *all, int64_t row, strata_error *err)
+{
+    struct target t;
+    struct weight_view v = *all;
+    int status = find_target(&t, c, e, index, path, err);
+    v.dims[0] = 1;
+    v.bytes = all->bytes / (size_t)all->dims[0];
+    v.data = (const char *)all->data + (size_t)row * v.bytes;
+    return status == STRATA_OK ? from_view(&t, &v, err) : status;
 }
 
 int run_read_input(strata_context *c, const strata_engine *e, int index, const char *path,
