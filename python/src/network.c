@@ -118,7 +118,7 @@ static int ask_signals(void *user)
 }
 
 /* Without the interpreter's lock, which it takes now and then, as Ctrl-C has to be heard
- * while costs are measured. */
+ * while costs are measured. What a handler raised counts, whatever became of the engine. */
 static int make_unlocked(Network *n, const struct request *r, strata_error *err)
 {
     struct maker m = {.state = PyEval_SaveThread()};
@@ -126,7 +126,7 @@ static int make_unlocked(Network *n, const struct request *r, strata_error *err)
     const int status = make_engine(n, r, err);
     strata_set_interrupt(NULL, NULL);
     PyEval_RestoreThread(m.state);
-    return status;
+    return m.interrupted ? STRATA_EBUSY : status;
 }
 
 static bool read_bindings(Network *n)
