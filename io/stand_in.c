@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files that stand for others, by how they begin.
+ * Files that stand for others, or hold them, by how they begin.
  */
 #include "io/stand_in.h"
 
@@ -14,6 +14,7 @@ static const struct {
      "it is a Git LFS pointer: `git lfs pull` fetches the file"},
     {"<!doctype html", "it is a web page"},
     {"<html", "it is a web page"},
+    {"PK\3\4", "it is a zip archive, as numpy.savez and torch.save write"},
 };
 
 void stand_in_tell(const void *bytes, size_t size, strata_error *err)

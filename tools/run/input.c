@@ -64,17 +64,34 @@ bool run_is_shape(const int64_t *dims, int rank, const struct weight_view *v)
     return i == rank && k == v->rank;
 }
 
+/* As images are kept in arrays. */
+static bool has_channels_last(const strata_desc *d, const struct weight_view *v)
+{
+    struct weight_view turned = *v;
+    if (v->rank < 3 || v->rank > d->rank)
+        return false;
+    const int channel = v->rank - d->rank + 1; /* where it should be */
+    if (channel < 0)
+        return false;
+    turned.dims[channel] = v->dims[v->rank - 1];
+    for (int i = channel + 1; i < v->rank; i++)
+        turned.dims[i] = v->dims[i - 1];
+    return run_is_shape(d->dims, d->rank, &turned);
+}
+
 static int wrong_shape(const struct target *t, const struct weight_view *v,
                        strata_error *err)
 {
     char found[128], needed[128];
+    const strata_desc *d = &t->binding.desc;
     tool_dims(found, sizeof found, v->dims, v->rank);
-    tool_dims(needed, sizeof needed, t->binding.desc.dims, t->binding.desc.rank);
+    tool_dims(needed, sizeof needed, d->dims, d->rank);
     return error_set(
         err, STRATA_EINVAL,
         "%s: shape (%s), but input '%s' is (%s); only ones in front may be left "
-        "out or added",
-        t->path, found, t->binding.name, needed);
+        "out or added%s",
+        t->path, found, t->binding.name, needed,
+        has_channels_last(d, v) ? "; its channels are last: transpose it" : "");
 }
 
 static void add_part(char *text, size_t size, int64_t n, const char *what)
