@@ -151,27 +151,17 @@ ROW_INLINE void take_points(const strata_run *r, const float *grid, struct tile 
     }
 }
 
-typedef float four __attribute__((vector_size(16)));
-typedef int32_t four_truths __attribute__((vector_size(16)));
-
-/* Pixel j if its four taps along the row are neighbours as they are, which those of all
- * pixels are but at a border. */
+/* Pixel j if its four taps along the row are neighbours, as away from a border. */
 ROW_INLINE int take_inside(struct tile *t, const struct along *h, const struct along *w,
                            int64_t j)
 {
     const int64_t first = w->at[0][j];
     if (w->at[1][j] != first + 1 || w->at[2][j] != first + 2 || w->at[3][j] != first + 3)
         return 0;
-    const four window = {w->weight[0][j], w->weight[1][j], w->weight[2][j],
-                         w->weight[3][j]};
-    four_truths zero = {0};
-    for (int k = 0; k < 4; k++) {
-        const four value = h->weight[k][j] * window;
-        memcpy(t->patch + (j * 4 + k) * 4, &value, sizeof value);
+    for (int k = 0; k < 4; k++)
         t->row[j * 4 + k] = h->at[k][j] + first;
-        zero |= value == 0;
-    }
-    t->has_zeros |= zero[0] | zero[1] | zero[2] | zero[3];
+    t->has_zeros |= patch_products(t->patch + j * 16, &h->weight[0][j], &w->weight[0][j],
+                                   TILE);
     return 1;
 }
 
