@@ -24,6 +24,14 @@ static int64_t row_size(const strata_context *c, int value)
     return rows ? strata_desc_count(d) / rows : 0;
 }
 
+static bool holds_nan(const float *values, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (isnan(values[i]))
+            return true;
+    return false;
+}
+
 static void add_noise(struct noise *sum, const float *x, const float *y, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -36,7 +44,7 @@ static void add_noise(struct noise *sum, const float *x, const float *y, int64_t
 }
 
 static int hold_output(struct answers *a, const struct probe *x, const struct probe *y,
-                       size_t output, int64_t label, strata_error *err)
+                       size_t output, int64_t label, bool *odd, strata_error *err)
 {
     const struct execution *of = x->engine->execution, *other = y->engine->execution;
     const size_t at = of->n_inputs + output;
@@ -46,8 +54,10 @@ static int hold_output(struct answers *a, const struct probe *x, const struct pr
     int status = watch_floats(&floats, &n, x->context, value, err);
     if (status == STRATA_OK)
         status = watch_floats(&found, &m, y->context, other->bindings[at].value, err);
-    if (status == STRATA_OK)
+    if (status == STRATA_OK) {
         add_noise(&a->out, floats, found, n < m ? n : m);
+        *odd = *odd || holds_nan(floats, n);
+    }
     if (status == STRATA_OK && output == 0) {
         const int64_t row = row_size(x->context, value);
         const int64_t expected = class_of(floats, row), answer = class_of(found, row);
@@ -75,13 +85,17 @@ int answers_run(struct answers *a, struct probe *floats, struct probe *quantised
     int status = STRATA_OK;
     *a = (struct answers){.samples = samples->n};
     for (size_t i = 0; i < samples->n && status == STRATA_OK; i++) {
+        bool odd = false;
         status = samples_step(samples, what, i, samples->n, err);
         if (status == STRATA_OK)
             status = run_one(floats, samples, i, err);
         if (status == STRATA_OK)
             status = run_one(quantised, samples, i, err);
         for (size_t k = 0; k + x->n_inputs < x->n_bindings && status == STRATA_OK; k++)
-            status = hold_output(a, floats, quantised, k, labels ? labels[i] : -1, err);
+            status =
+                hold_output(a, floats, quantised, k, labels ? labels[i] : -1, &odd, err);
+        if (odd && a->odd++ == 0)
+            a->first_odd = i;
     }
     return status;
 }

@@ -29,7 +29,8 @@ int losses_open(struct losses *l, const struct scheme *s, strata_error *err)
             continue;
         e->channels = scheme_channels(s->net, &s->net->layers[i], s->computes[i]);
         e->off = zalloc((size_t)e->channels, sizeof *e->off, "losses", err);
-        status = e->off ? STRATA_OK : STRATA_ENOMEM;
+        e->count = zalloc((size_t)e->channels, sizeof *e->count, "losses", err);
+        status = e->off && e->count ? STRATA_OK : STRATA_ENOMEM;
     }
     if (status != STRATA_OK)
         losses_free(l);
@@ -38,8 +39,10 @@ int losses_open(struct losses *l, const struct scheme *s, strata_error *err)
 
 void losses_free(struct losses *l)
 {
-    for (size_t i = 0; l->layers && i < l->scheme->net->n_layers; i++)
+    for (size_t i = 0; l->layers && i < l->scheme->net->n_layers; i++) {
         free(l->layers[i].off);
+        free(l->layers[i].count);
+    }
     free(l->layers);
     *l = (struct losses){.scheme = NULL};
 }
@@ -88,6 +91,8 @@ static int feed_tensor(void *of, strata_context *c, int value,
                : STRATA_OK;
 }
 
+/* What is not finite, as of a mask or of a sample that holds NaN, says nothing of the
+ * rounding, and would be all that a mean says. */
 static void add_loss(struct layer_loss *e, const float *floats, const float *quantised,
                      const struct network_tensor *t, int dim)
 {
@@ -100,11 +105,13 @@ static void add_loss(struct layer_loss *e, const float *floats, const float *qua
         for (int64_t k = 0; k < e->channels; k++)
             for (int64_t x = 0; x < inner; x++, i++) {
                 const double y = (double)floats[i], off = y - (double)quantised[i];
+                if (!isfinite(off))
+                    continue;
                 e->out.signal += y * y;
                 e->out.noise += off * off;
                 e->off[k] += off;
+                e->count[k]++;
             }
-    e->count += outer * inner;
 }
 
 static int hold_against(void *of, strata_context *c, int value,
@@ -177,8 +184,9 @@ static int run_pair(struct pairing *p, struct probe *floats, struct probe *quant
 static void mend(struct layer_loss *e)
 {
     e->mended = e->out;
-    for (int64_t k = 0; k < e->channels && e->count; k++)
-        e->mended.noise -= e->off[k] * e->off[k] / (double)e->count;
+    for (int64_t k = 0; k < e->channels; k++)
+        if (e->count[k])
+            e->mended.noise -= e->off[k] * e->off[k] / (double)e->count[k];
     e->mended.noise = fmax(e->mended.noise, 0);
 }
 
@@ -209,10 +217,14 @@ int losses_corrections(const double ***out, struct losses *l, strata_error *err)
         return STRATA_ENOMEM;
     for (size_t i = 0; i < n; i++) {
         struct layer_loss *e = &l->layers[i];
-        for (int64_t k = 0; k < e->channels && e->count; k++)
-            e->off[k] /= (double)e->count;
-        e->count = e->count != 0;
-        (*out)[i] = e->channels && e->count ? e->off : NULL;
+        bool any = false;
+        for (int64_t k = 0; k < e->channels; k++) {
+            any = any || e->count[k];
+            if (e->count[k])
+                e->off[k] /= (double)e->count[k];
+            e->count[k] = e->count[k] != 0;
+        }
+        (*out)[i] = any ? e->off : NULL;
     }
     return STRATA_OK;
 }

@@ -19,7 +19,7 @@ double noise_db(const struct noise *n);
 struct layer_loss {
     int64_t channels;
     double *off;         /* of each channel: sum of float less quantised */
-    int64_t count;       /* elements of a channel */
+    int64_t *count;      /* of each channel: elements in it, those that are finite */
     struct noise out;    /* of its output, as it is */
     struct noise mended; /* the same with its mean put right */
 };
@@ -42,6 +42,7 @@ struct answers {
     size_t samples;
     size_t right_floats, right; /* by the labels, where they are given */
     size_t same;                /* the class of the floats */
+    size_t odd, first_odd;      /* samples of which floats make NaN; the first of them */
     struct noise out;           /* of all outputs */
 };
 int answers_run(struct answers *a, struct probe *floats, struct probe *quantised,

@@ -78,7 +78,7 @@ static struct rank *rank_layers(const struct scheme *s, const struct answers *al
     return ranks;
 }
 
-/* With the first n of the ranks kept, beside those that the scheme leaves out. */
+/* Try it with the first n of the ranks kept, beside those that the scheme leaves out. */
 static int try_keeping(bool *keep, struct answers *out, const struct experiment *x,
                        const struct rank *ranks, size_t n, strata_error *err)
 {

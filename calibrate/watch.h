@@ -25,7 +25,7 @@ int watch_run(strata_context *c, const struct watcher *w, strata_error *err);
 /* A value's bytes as they lie in memory, malloc'ed; and back. */
 int watch_bytes(void **out, strata_context *c, int value, strata_error *err);
 int watch_set_bytes(strata_context *c, int value, const void *bytes, strata_error *err);
-/* Its elements as FP32, dense and in logical order, malloc'ed; and back. */
+/* A value's elements as FP32, dense and in logical order, malloc'ed; and back. */
 int watch_floats(float **out, int64_t *n, strata_context *c, int value,
                  strata_error *err);
 int watch_set_floats(strata_context *c, int value, const float *from, strata_error *err);

@@ -330,7 +330,7 @@ static bool search_typed(struct check_child *c)
     return k->n > 0;
 }
 
-/* With each of the types that rows take, until one works. */
+/* Search with each of the types that rows take, until one works. */
 static bool search_plain(struct check_child *c)
 {
     struct check_cases *k = &c->cases;

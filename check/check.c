@@ -387,7 +387,7 @@ static int refuse_impl(const struct runner *r, const struct report_layer *layers
     return STRATA_EINVAL;
 }
 
-/* Those asked for, to the front; how many. */
+/* Move the layers asked for to the front; how many there are. */
 static size_t choose_layers(const struct runner *r, struct report_layer *layers)
 {
     size_t n = 0;

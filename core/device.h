@@ -32,7 +32,7 @@ struct device_properties {
     int64_t cache_bytes; /* that lies between kernels and memory; 0: not told */
 };
 
-/* Those of so many threads of a host, for a plan that has them. */
+/* The ceilings of so many threads of a host, for a plan that has them. */
 void host_ceilings(struct device_properties *out, int threads);
 
 enum device_copy { COPY_TO_DEVICE, COPY_FROM_DEVICE, COPY_ON_DEVICE };

@@ -15,7 +15,6 @@
 #define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
 #define ARRAY_LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Empty the error. */
 void error_clear(strata_error *err);
 /* Record code and message, if none is recorded yet; returns code. */
 int error_set(strata_error *err, int code, const char *format, ...) PRINTF_LIKE(3, 4);

@@ -16,7 +16,7 @@
 #include <omp.h>
 #endif
 
-/* That the process may use; 1 without OpenMP. */
+/* Processors that the process may use; 1 without OpenMP. */
 static inline int team_processors(void)
 {
 #ifdef _OPENMP

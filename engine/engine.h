@@ -98,13 +98,13 @@ int engine_build_stored(strata_engine **out, strata_handle *handle,
 int engine_build_lent(strata_engine **out, const strata_engine *lender,
                       const strata_network *network, struct record *record,
                       strata_error *err);
-/* With a plan, which goes to the engine or is freed, made on a handle of its own while
- * contexts may run with the lender; NULL: of nobody. */
+/* The same of a planner with a plan, which goes to the engine or is freed, made on a
+ * handle of its own while contexts may run with the lender; NULL: of nobody. */
 int engine_build_version(strata_engine **out, const strata_engine *lender,
                          strata_handle *handle, struct planner *planner,
                          strata_error *err);
-/* Of another plan of kin's planner, for its sizes alone: without a planner of its own,
- * and with those parts of kin's and the pool's that are the same. */
+/* An engine of another plan of kin's planner, for its sizes alone: without a planner of
+ * its own, and with those parts of kin's and the pool's that are the same. */
 int engine_build_kin(strata_engine **out, const strata_engine *kin,
                      const struct engine_pool *pool, const struct planner *planner,
                      const struct plan *plan, strata_error *err);
@@ -143,7 +143,7 @@ int engine_settle_rows(strata_engine *e, const strata_engine *whole, strata_erro
 size_t engine_count_plans(const strata_network *net);
 void engine_plan_sizes(const strata_network *net, size_t plan, int64_t *sizes);
 const strata_engine *engine_plan(const strata_engine *e, size_t plan);
-/* That of the next larger listed sizes, or smaller ones; the batch's is larger. */
+/* The plan of the next larger listed sizes, or smaller ones; the batch's is larger. */
 size_t engine_nearest_plan(const strata_engine *e, const int64_t *sizes, bool up);
 /* Sizes at which those that are wanted run: the batch rounded up. */
 void engine_run_sizes(const strata_engine *e, const int64_t *wanted, int64_t *sizes);

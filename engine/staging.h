@@ -48,7 +48,7 @@ struct staging {
 
 /* To be closed also if nothing is sent. */
 void staging_open(struct staging *s, strata_handle *handle, strata_stream *stream);
-/* It keeps memory for all that is sent from one staging_begin to the next, up to a bound:
+/* Keep memory for all that is sent from one staging_begin to the next, up to a bound:
  * as contexts do for their runs. */
 void staging_keep(struct staging *s);
 void staging_begin(struct staging *s);

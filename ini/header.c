@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct config_kind kinds[] = {
+static const struct config_kind kinds[CONFIG_KINDS] = {
     {.index = 0, .name = "network"},
     {.index = 1, .name = "include", .per_file = true, .repeat = "file"},
     {.index = 2, .name = "vars", .per_file = true},

@@ -44,7 +44,8 @@ static bool read_factor(struct config *c, const struct config_pair *p, struct sp
     return false;
 }
 
-/* Its number; of several the largest's, and *named is then which it is. */
+/* The number a symbol stands for; of several the largest, and *named is then the symbol.
+ */
 static bool read_symbol(struct config *c, const struct config_pair *p, struct span all,
                         int64_t min, int64_t max, int64_t *out, struct config_part *named)
 {

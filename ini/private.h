@@ -103,7 +103,7 @@ struct config_cursor {
 };
 
 /* What a kind of section allows. */
-#define CONFIG_KINDS 11
+#define CONFIG_KINDS 12
 struct config_kind {
     int index; /* below CONFIG_KINDS */
     const char *name;

@@ -35,7 +35,8 @@ struct reader {
     size_t section;  /* index in out, or NO_SECTION: pairs are dropped */
     bool in_section; /* a header was seen, good or bad */
     const struct config_kind *kind;
-    struct config_place first[16];   /* of each kind in this file; line 0: none yet */
+    /* of each kind in this file; line 0: none yet */
+    struct config_place first[CONFIG_KINDS];
     struct key_slot keys[KEY_SLOTS]; /* of the section at hand */
     uint32_t stamp;                  /* number of that section */
     char section_token[24], value_token[24];

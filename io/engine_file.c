@@ -287,7 +287,7 @@ static bool has_name(const uint8_t *bytes, size_t size)
     return size >= NAME_SIZE && memcmp(bytes, magic, NAME_SIZE) == 0;
 }
 
-/* With another magic: what follows it is in no text. */
+/* Whether an engine's header follows, whatever the magic is: no text has such bytes. */
 static bool has_header(const uint8_t *bytes, size_t size)
 {
     return size >= ENGINE_FILE_HEADER && get(bytes + AT_ENDIAN, 4) == ENDIAN_MARK &&

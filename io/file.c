@@ -25,7 +25,7 @@
 #include "io/printable.h"
 
 #define OPEN_FLAGS (O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
-#define REMEDY "put the file itself in that folder, or allow files anywhere"
+#define REMEDY "put the file itself in that folder"
 
 static const struct {
     mode_t type;
@@ -335,7 +335,7 @@ static int check_component(int fd, const char *part, bool last, const char *path
     if (last && st.st_nlink > 1)
         return error_set(err, STRATA_EINVAL,
                          "%s: has %ju hard links and may be a file of another folder; "
-                         "copy it, or allow files anywhere",
+                         "copy it",
                          path, (uintmax_t)st.st_nlink);
     return STRATA_OK;
 }

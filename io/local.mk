@@ -16,6 +16,8 @@ IO_SOURCES = \
 	io/json.h \
 	io/lines.c \
 	io/lines.h \
+	io/linked.c \
+	io/linked.h \
 	io/onnx/decode.c \
 	io/onnx/external.c \
 	io/onnx/fields.c \

@@ -13,6 +13,9 @@
 
 #include "core/alloc.h"
 
+/* The weight that says which integer stands for 0. */
+#define ZERO "zero"
+
 enum {
     NAMED = 3,    /* tensors that a list names */
     TOLD = 8,     /* misspelt tensors that are told one by one */
@@ -103,8 +106,10 @@ static int note_weight(struct loader *l, struct reading *readings, int draft, si
     if (w->source != WEIGHT_FILE || index < 0)
         return STRATA_OK;
     struct reading *r = &readings[index];
-    const bool scaled = i == 0 && has_factors(&l->drafts[draft].layer);
-    if (is_integer(w->view.dtype) && dtype_range(w->dtype) > 0 && !scaled) {
+    const struct network_layer *layer = &l->drafts[draft].layer;
+    const bool scaled = i == 0 && has_factors(layer);
+    if (is_integer(w->view.dtype) && dtype_range(w->dtype) > 0 && !scaled &&
+        strcmp(layer->type->weights[i].name, ZERO) != 0) {
         snprintf(detail, sizeof detail, " (%s)", weight_dtype_name(w->view.dtype));
         list_tensor(&r->integers, w->view.name, detail);
     }

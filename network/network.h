@@ -282,8 +282,9 @@ bool network_has_plain_weight(const strata_network *net,
 /* Multiply its values, `count` of them, by its factors as those were loaded. factors.c */
 void network_weight_multiply(const struct network_weight *w, float *values,
                              int64_t count, const float *factors);
-/* They where they are, if that is what network_weight_load would give, aligned as tensors
- * are; valid while the network lives. Else NULL. */
+/* A weight's values where they lie in memory already, if those are what
+ * network_weight_load would give, aligned as tensors are; valid while the network lives.
+ * Else NULL. */
 const void *network_weight_in_place(const struct network_weight *w);
 
 /* A network that is not in files: its text, and what the text names. */
@@ -298,8 +299,8 @@ struct network_memory {
  * among them. `name` is for messages. */
 int network_parse(strata_network **out, const struct network_memory *memory,
                   const char *name, strata_registry *registry, strata_error *err);
-/* Such a text, the caller's to free; `math` is the STRATA_MATH_* to write.
- * write.c */
+/* The network as such a text, the caller's to free; `math` is the STRATA_MATH_* to
+ * write. write.c */
 int network_write(char **text, size_t *size, const strata_network *net, int math,
                   strata_error *err);
 

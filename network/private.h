@@ -65,7 +65,8 @@ int network_each(struct loader *l, const char *kind,
                  int (*read)(struct loader *l, struct config_section *s));
 /* A path written in the INI file, resolved from the folder of the file it stands in;
  * NULL after recording why not. A folder's path is absolute. */
-enum path_kind { PATH_FILE, PATH_FILE_ANYWHERE, PATH_FOLDER };
+/* PATH_WEIGHTS is a PATH_FILE whose section may say that it lies anywhere. */
+enum path_kind { PATH_FILE, PATH_WEIGHTS, PATH_FILE_ANYWHERE, PATH_FOLDER };
 char *network_path(struct loader *l, const struct config_pair *p, enum path_kind kind);
 /* Keep the path of a file that was read; takes it, NULL too. */
 int network_keep_path(struct loader *l, char *path);

@@ -22,6 +22,15 @@ int network_each(struct loader *l, const char *kind,
     return status;
 }
 
+static void suggest_anywhere(const char *base, const char *name, strata_error *why)
+{
+    char *path = NULL, byte;
+    if (file_resolve(&path, base, name, true, NULL) == STRATA_OK &&
+        file_head(&byte, 1, path) == 1)
+        error_append(why, ", or write 'anywhere = yes' in the section");
+    free(path);
+}
+
 char *network_path(struct loader *l, const struct config_pair *p, enum path_kind kind)
 {
     strata_error why = {0};
@@ -38,6 +47,8 @@ char *network_path(struct loader *l, const struct config_pair *p, enum path_kind
         status = file_resolve_folder(&path, base, p->value, &why);
     else if (base)
         status = file_resolve(&path, base, p->value, kind == PATH_FILE_ANYWHERE, &why);
+    if (status == STRATA_EINVAL && kind == PATH_WEIGHTS)
+        suggest_anywhere(base, p->value, &why);
     if (status != STRATA_OK)
         config_failed(l->c, p->value_place, &why);
     free(base);

@@ -83,7 +83,7 @@ static int parse_labels(strata_network *net, const struct file_bytes *bytes,
     return status;
 }
 
-/* Those that came with the network's text. */
+/* Labels that came with the network's text. */
 static void take_labels(struct loader *l, const struct config_pair *p)
 {
     strata_error why = {0};

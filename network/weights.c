@@ -46,7 +46,7 @@ static int open_source(struct loader *l, const struct config_pair *p, bool anywh
 {
     strata_network *net = l->net;
     strata_error why = {0};
-    char *path = network_path(l, p, anywhere ? PATH_FILE_ANYWHERE : PATH_FILE);
+    char *path = network_path(l, p, anywhere ? PATH_FILE_ANYWHERE : PATH_WEIGHTS);
     int status =
         grow(&net->files, &l->files_capacity, net->n_files, sizeof *net->files, l->err);
     if (status == STRATA_OK && path &&

@@ -169,7 +169,7 @@ int execution_make(struct execution **out, const struct planner *planner,
                    const struct plan *plan, strata_error *err);
 
 /* execution.c */
-/* With room for the planner's nodes, and the bindings of its network; nothing in them. */
+/* Empty, with room for the planner's nodes and the bindings of its network. */
 struct execution *execution_open(const struct planner *planner, strata_error *err);
 void execution_free(struct execution *x);
 /* For one more who frees it, on the same thread. */

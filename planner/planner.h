@@ -32,7 +32,7 @@ struct planner_mixes;
 struct record;
 struct record_decision;
 
-/* What is planned for. Nothing of it need be here. */
+/* The device that is planned for, which may be another machine's. */
 struct planner_device {
     struct device_properties properties;
     int math;    /* STRATA_MATH_*: what this or the network allows */
@@ -211,10 +211,9 @@ int planner_make_recorded(struct planner **out, const strata_network *network,
 int planner_make_like(struct planner **out, const strata_network *network,
                       const struct planner_device *device, const struct planner *like,
                       strata_error *err);
-/* NULL, and what is half made, too. */
+/* Takes NULL, and a planner that is half made, too. */
 void planner_free(struct planner *planner);
-/* Without nodes or model yet: the beginning of the three above, for who goes on step by
- * step. */
+/* Without nodes or model yet: how the four above begin, for who goes on step by step. */
 int planner_open(struct planner **out, const strata_network *network,
                  const struct planner_device *device, strata_error *err);
 

@@ -281,10 +281,29 @@ static int not_found(const strata_registry *r, const struct key *key,
 /* ---- look-up --------------------------------------------------------------------------
  */
 
+/* A built-in layer's name alone is that layer, whatever else has been put into a folder:
+ * networks mean the same on every machine. */
+static int choose_installed(strata_registry *r, struct key *key, strata_error *err)
+{
+    int status = STRATA_OK;
+    key->ns = "core";
+    for (size_t i = 0; i < r->n_modules && status == STRATA_OK; i++) {
+        const struct module *m = r->modules[i];
+        const char *ns = m->result.note.ns;
+        if (strcmp(ns, key->ns) != 0 && first_of_namespace(r, i, key->name))
+            status = registry_warn(
+                r, err, "plugin %s: '%s' alone is core::%s; write %s::%s for this one",
+                m->path, key->name, key->name, ns, key->name);
+    }
+    return status;
+}
+
 /* Fill key->ns when only one namespace has the name. Before it is called ambiguous, the
  * candidates are loaded: one that fails is none. */
 static int choose_namespace(strata_registry *r, struct key *key, strata_error *err)
 {
+    if (installed(r, "core", key->name))
+        return choose_installed(r, key, err);
     for (int attempt = 0; attempt < 2; attempt++) {
         const struct module *only = NULL;
         size_t namespaces = 0;

@@ -90,7 +90,7 @@ static int check_header(const struct elf_source *s, Elf64_Ehdr *h, strata_error 
     return STRATA_OK;
 }
 
-/* That [at, at + n) lies in the file; `what` names it. */
+/* Refuse a range [at, at + n) that is not in the file; `what` names it. */
 static int check_extent(const struct elf_source *s, const char *what, uint64_t at,
                         uint64_t n, strata_error *err)
 {

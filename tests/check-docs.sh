@@ -119,7 +119,8 @@ done
 result $? 'every link leads somewhere'
 
 : >"$log"
-for page in "$srcdir"/docs/*.md "$srcdir"/docs/onnx/*.md "$srcdir"/docs/log/*.md; do
+for page in "$srcdir"/docs/*.md "$srcdir"/docs/onnx/*.md "$srcdir"/docs/log/*.md \
+    "$srcdir"/docs/log/*/*.md; do
     name=${page#"$srcdir/docs/"}
     [ "$name" = README.md ] || links docs/README.md | grep -qxF "$name" ||
         links docs/log/README.md | sed 's,^,log/,' | grep -qxF "$name" ||

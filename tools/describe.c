@@ -327,7 +327,7 @@ static void put_layer(FILE *f, const struct registry_layer *l)
 
 /* ---- the command ------------------------------------------------------------------- */
 
-/* It may be a network, which this command does not read, and would be lost. */
+/* The file may be a network, which this command does not read, and would be lost. */
 static int refuse_existing(const char *path, strata_error *err)
 {
     return access(path, F_OK) == 0

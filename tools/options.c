@@ -6,8 +6,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     OPTION_DEVICE = 'd',
@@ -72,6 +74,7 @@ void tool_options_free(struct tool_options *o)
     free(o->inputs);
     free(o->outputs);
     free(o->dims);
+    free(o->plugin_path);
 }
 
 static int append(const char ***list, size_t *capacity, size_t *n, const char *text)
@@ -143,6 +146,29 @@ static void change_level(int by)
     strata_set_logger(NULL, NULL, by < 0 ? STRATA_LOG_ERROR : log_level() + by);
 }
 
+/* A relative folder is one of the working folder, as a file of --plugin is: it was typed
+ * there. The registry, which may be told of folders by others, takes none. */
+static int take_plugin_path(struct tool_options *o, const char *dirs)
+{
+    char *here = getcwd(NULL, 0), *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    for (const char *at = dirs; f && here; at++) {
+        const size_t n = strcspn(at, ":");
+        fprintf(f, "%s%s%s%.*s", at == dirs ? "" : ":", n && *at != '/' ? here : "",
+                n && *at != '/' ? "/" : "", (int)n, at);
+        if (!*(at += n))
+            break;
+    }
+    free(here);
+    free(o->plugin_path);
+    o->plugin_path = f && text_finish(f, &text) ? text : NULL;
+    if (o->plugin_path && here)
+        return STRATA_OK;
+    tool_error("--plugin-path '%s': %s", dirs, strerror(errno));
+    return STRATA_ENOMEM;
+}
+
 static int common_option(struct tool_options *o, int option)
 {
     switch (option) {
@@ -156,8 +182,7 @@ static int common_option(struct tool_options *o, int option)
     case OPTION_PLUGIN:
         return append(&o->plugins, &o->plugins_capacity, &o->n_plugins, optarg);
     case OPTION_PLUGIN_PATH:
-        o->plugin_path = optarg;
-        return STRATA_OK;
+        return take_plugin_path(o, optarg);
     case OPTION_UNTRUSTED:
         o->allow_untrusted = true;
         return STRATA_OK;

@@ -33,7 +33,7 @@ extern const struct tool_command tool_run, tool_list, tool_describe, tool_explai
 /* Options every subcommand takes. */
 struct tool_options {
     const char *device;
-    const char *plugin_path;
+    char *plugin_path; /* of absolute folders */
     const char **plugins, **set, **define;
     const char **inputs;  /* "[NAME=]FILE": of networks, for commands that run them */
     const char **outputs; /* files that will be written */

@@ -18,10 +18,10 @@ struct values {
 /* Room for the values of a tensor, zeros. */
 int values_open(struct values *v, const strata_desc *desc, const char *what,
                 strata_error *err);
-/* They out of a tensor in host memory; free also after a failure. */
+/* Values out of a tensor in host memory; free also after a failure. */
 int values_read(struct values *v, const strata_desc *desc, const void *from,
                 const char *what, strata_error *err);
-/* They into a tensor in host memory, of the same dims; pads become zero. */
+/* Values into a tensor in host memory, of the same dims; pads become zero. */
 int values_write(const struct values *v, const strata_desc *desc, void *to,
                  strata_error *err);
 /* Into a .npy file. */

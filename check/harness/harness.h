@@ -3,7 +3,7 @@
  * One test for every layer: it reads the layer's tables and checks each claim in them.
  * For every impl, row and combination of formats it builds the tensors with guard bands
  * and poison, runs, and compares with the layer's reference. The layers' own tests
- * and `strata check` use it. See harness_check.
+ * and `strata check` use it. See harness_check_on.
  */
 #ifndef CHECK_HARNESS_HARNESS_H
 #define CHECK_HARNESS_HARNESS_H
@@ -124,9 +124,6 @@ struct harness_target {
 /* Run one case; problems are reported to `report` (one line each). The same seed,
  * attributes and shapes give the same data. */
 typedef void (*harness_report)(const char *line);
-struct harness_result harness_check(const struct registry_layer *layer,
-                                    const struct layer_case *c, uint64_t seed,
-                                    harness_report report);
 struct harness_result harness_check_on(const struct harness_target *target,
                                        const struct registry_layer *layer,
                                        const struct layer_case *c, uint64_t seed,

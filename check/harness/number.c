@@ -14,30 +14,23 @@
 
 static const struct kind {
     bool real, any;
-    int digits;     /* of a float */
     double largest; /* of a float */
     int64_t low, high;
     int exponent, mantissa; /* bits of a float that has no C type; 0: it has */
     bool infinite;
 } kinds[STRATA_DTYPE_COUNT] = {
-    [STRATA_FP32] = {.real = true, .any = true, .digits = 24, .largest = FLT_MAX},
-    [STRATA_FP16] = {.real = true, .any = true, .digits = 11, .largest = 65504},
+    [STRATA_FP32] = {.real = true, .any = true, .largest = FLT_MAX},
+    [STRATA_FP16] = {.real = true, .any = true, .largest = 65504},
     [STRATA_BF16] = {.real = true,
                      .any = true,
-                     .digits = 8,
                      .largest = 0x1.fep127,
                      .exponent = 8,
                      .mantissa = 7,
                      .infinite = true},
-    [STRATA_E4M3] =
-        {.real = true, .digits = 4, .largest = 448, .exponent = 4, .mantissa = 3},
-    [STRATA_E5M2] = {.real = true,
-                     .digits = 3,
-                     .largest = 57344,
-                     .exponent = 5,
-                     .mantissa = 2,
-                     .infinite = true},
-    [STRATA_FP64] = {.real = true, .digits = 53, .largest = DBL_MAX},
+    [STRATA_E4M3] = {.real = true, .largest = 448, .exponent = 4, .mantissa = 3},
+    [STRATA_E5M2] =
+        {.real = true, .largest = 57344, .exponent = 5, .mantissa = 2, .infinite = true},
+    [STRATA_FP64] = {.real = true, .largest = DBL_MAX},
     [STRATA_INT8] = {.low = INT8_MIN, .high = INT8_MAX},
     [STRATA_UINT8] = {.high = UINT8_MAX},
     [STRATA_INT32] = {.low = INT32_MIN, .high = INT32_MAX},
@@ -63,11 +56,6 @@ bool number_is_any(int32_t dtype)
 bool number_may_be(int32_t dtype, bool exact, int32_t stored)
 {
     return dtype == stored || (!exact && number_is_any(dtype) && number_is_any(stored));
-}
-
-int number_digits(int32_t dtype)
-{
-    return kind_of(dtype)->digits;
 }
 
 double number_largest(int32_t dtype)

@@ -22,8 +22,7 @@ bool number_is_any(int32_t dtype);
 /* Whether a tensor of a dtype may lie in memory as `stored`: `exact` as in
  * strata_tensor. */
 bool number_may_be(int32_t dtype, bool exact, int32_t stored);
-/* Significant bits and the largest number of a float; the limits of an integer. */
-int number_digits(int32_t dtype);
+/* The largest number of a float; the limits of an integer. */
 double number_largest(int32_t dtype);
 int64_t number_lowest(int32_t dtype);
 int64_t number_highest(int32_t dtype);

@@ -489,11 +489,3 @@ struct harness_result harness_check_on(const struct harness_target *target,
     free(k);
     return result;
 }
-
-struct harness_result harness_check(const struct registry_layer *layer,
-                                    const struct layer_case *c, uint64_t seed,
-                                    harness_report report)
-{
-    static const struct harness_target host = {0};
-    return harness_check_on(&host, layer, c, seed, report);
-}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a visitor of harness_check works on: one shape of one case with its values, one
+ * What a visitor of harness_check_on works on: one shape of one case with its values, one
  * impl and one combination of formats.
  */
 #ifndef CHECK_HARNESS_TRIAL_H

@@ -323,8 +323,8 @@ static void run_numbers(struct check_child *c, const char *attrs,
             run_case(c, attrs, in, n_in, (struct manner){.numbers = k});
 }
 
-/* They in every case, in a quick check one kind in turn, on the first shape that has
- * several images, pixels and pad lanes and is taken. */
+/* Odd numbers in every case, in a quick check one kind in turn, on the first shape that
+ * has several images, pixels and pad lanes and is taken. */
 static void run_all_numbers(struct check_child *c)
 {
     struct harness_shape shapes[FEW_SHAPES], in[HARNESS_INPUTS];

@@ -89,7 +89,7 @@ struct strata_batcher {
 int batcher_compare(const strata_engine *const *engines, int n, strata_error *err);
 /* The next ones with the lock held. Whether a place runs nothing, other than `but`. */
 bool batcher_has_idle(const strata_batcher *b, const struct place *but);
-/* Those who can take what waits. */
+/* Wake the workers who can take what waits. */
 void batcher_wake(strata_batcher *b);
 /* A run's requests to the front of the queue, if it failed as its device is lost and
  * another one is left: they are the worker's no longer. Takes the lock. */

@@ -240,7 +240,8 @@ static int run_each(struct parts_room *room, strata_part *parts, size_t n,
     return first;
 }
 
-/* Those that are right; what is not has its status then, the first of which is given. */
+/* Select the parts that are right; the others have their status then, of which the first
+ * is given. */
 static int select_parts(strata_context *c, strata_part *parts, size_t n,
                         struct parts_run *run, strata_error *err)
 {

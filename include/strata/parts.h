@@ -44,7 +44,7 @@ typedef struct strata_part {
 /* Run the parts together, complete on return: rows as they follow each other, at most
  * strata_engine_batch of them, at the sizes that the context is set to. What the caller
  * set for later runs stays. A part that is wrong in itself (EINVAL) is left out; if the
- * run fails, each part is run alone. Either way the others are well, each part's status
+ * run fails, each part is run alone. Either way the others are right, each part's status
  * says how it went, and the call gives that of one that failed, with its message: the
  * first that was left out, or else the first that failed alone.
  * EINVAL for all: they have too many rows, or more than one where the network has states

@@ -6,15 +6,15 @@
  * a row of the batch or a sequence each: rows are reset, saved, restored and copied
  * alone.
  *
- * Where a network has no states they do nothing, well.
+ * Where a network has no states, these calls do nothing and succeed.
  *
  * All calls wait for the runs under way, and give their failure, but for reset and
  * restore, which put it right; like every call of a context they are for one thread at a
- * time. A run that fails in the middle leaves its
- * states half changed: later runs are then refused, with EINVAL, until all states have
- * been reset or restored. That a state counts past its room is found when a run is waited
- * for: EOVERFLOW names state and row. What the layers wrote outside of a cache's room is
- * lost, everything else is as it would be; the row must be reset or restored.
+ * time. A run that fails in the middle leaves its states half changed: later runs are
+ * then refused, with EINVAL, until all states have been reset or restored. That a state
+ * counts past its room is found when a run is waited for: EOVERFLOW names state and row.
+ * What the layers wrote outside of a cache's room is lost, everything else is as it would
+ * be; the row must be reset or restored.
  */
 #ifndef STRATA_STATE_H
 #define STRATA_STATE_H

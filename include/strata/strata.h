@@ -16,6 +16,10 @@
  * that is newer, those that the library does not have are not read and written as 0. A
  * size below that of the struct's first version, or above 4096, is STRATA_EINVAL.
  *
+ * Lifetimes: the caller destroys what it made: contexts and batchers before their engine,
+ * networks and engines before their registry, all of these, streams, events and host
+ * memory before their handle. A network may go before the engines built of it.
+ *
  * Threads: a registry, network, engine and descriptor may be read by any number of
  * threads once made. A handle belongs to one thread at a time. A context belongs to one
  * thread and one stream at a time; a call on a busy context returns STRATA_EBUSY.
@@ -127,8 +131,7 @@ STRATA_API int strata_desc_format(strata_desc *out, const char *format,
 STRATA_API int strata_desc_check(const strata_desc *d, int output, strata_error *err);
 /* Elements from the first to one past the last, pad lanes included; -1 on overflow. */
 STRATA_API int64_t strata_desc_size(const strata_desc *d);
-/* The same in bytes. */
-STRATA_API int64_t strata_desc_bytes(const strata_desc *d);
+STRATA_API int64_t strata_desc_bytes(const strata_desc *d); /* the same in bytes */
 /* Logical elements; -1 on overflow. */
 STRATA_API int64_t strata_desc_count(const strata_desc *d);
 /* Offset of an element, in elements; index has rank entries in range. */
@@ -210,8 +213,7 @@ enum {
     STRATA_WAIT_YIELD,   /* actively, but asleep while others want the processors */
     STRATA_WAIT_SLEEP    /* asleep: leaves the processors to others */
 };
-/* Of engines that are built or loaded with the handle from now on. EINVAL for a number
- * that is none of STRATA_WAIT_*. */
+/* Of engines built or loaded with the handle from now on. EINVAL: no STRATA_WAIT_*. */
 STRATA_API int strata_set_wait(strata_handle *handle, int wait, strata_error *err);
 STRATA_API int strata_get_wait(const strata_handle *handle);
 
@@ -327,14 +329,13 @@ STRATA_API int strata_engine_save(const strata_engine *engine, const char *path,
 STRATA_API int strata_engine_load(strata_engine **out, strata_handle *handle,
                                   strata_registry *registry, const char *path,
                                   strata_error *err);
-
 /* The same of bytes that hold such a file. They are copied: the caller may free them as
  * soon as it returns. Messages call them "engine in memory". */
 STRATA_API int strata_engine_load_memory(strata_engine **out, strata_handle *handle,
                                          strata_registry *registry, const void *bytes,
                                          size_t size, strata_error *err);
 
-/* Inputs first, then outputs, each in the network's order. */
+/* Inputs first, then outputs, each in the network's order. Texts live with the engine. */
 typedef struct strata_binding {
     size_t struct_size;
     const char *name;

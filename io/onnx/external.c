@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Values in a file beside the model. Its name is the model's word, so it may lead to a
- * regular file with one link below the model's folder, and nowhere else.
+ * regular file with one link below the model's folder, and nowhere else; but where the
+ * model is a symbolic link itself, also by one to the folder where that leads.
  */
 #ifdef HAVE_CONFIG_H
 #include <config.h>
@@ -11,6 +12,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "io/linked.h"
 #include "io/printable.h"
 
 #define FAIL(r, ...) error_set((r)->err, STRATA_EPARSE, __VA_ARGS__)
@@ -51,14 +53,24 @@ static int read_number(struct onnx_reader *r, const char *key, const char *text,
     return STRATA_OK;
 }
 
+/* A link beside a model that is none stays what it is: refused. */
+static int map_file(struct file_bytes *out, struct onnx_reader *r, const char *location)
+{
+    const uint64_t limit = r->limits->external_bytes;
+    strata_error why = {0};
+    int status = file_map_beneath(out, r->folder, location, limit, &why);
+    if (status == STRATA_EINVAL && r->linked)
+        return linked_map(out, r->folder, location, r->linked, limit, r->err);
+    return status == STRATA_OK ? STRATA_OK : error_set(r->err, status, "%s", why.message);
+}
+
 static int open_file(struct onnx_reader *r, const char *location,
                      const struct file_bytes **out)
 {
     struct file_bytes file;
     if ((*out = onnx_kept_file(r->memory, location)))
         return STRATA_OK;
-    int status =
-        file_map_beneath(&file, r->folder, location, r->limits->external_bytes, r->err);
+    int status = map_file(&file, r, location);
     if (status != STRATA_OK) {
         error_prefix(r->err, "external data");
         return status;

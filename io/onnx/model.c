@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/linked.h"
+
 const struct onnx_limits onnx_default_limits = {
     .file_bytes = UINT64_C(2) << 30,
     .external_bytes = UINT64_C(1) << 40,
@@ -47,13 +49,14 @@ static int read_tensor(struct onnx_reader *r, struct onnx_model *m, const void *
 typedef int read_fn(struct onnx_reader *r, struct onnx_model *m, const void *bytes,
                     size_t size);
 
-/* The memory is the model's, or freed. folder: see struct onnx_reader. */
+/* The memory is the model's, or freed. folder, linked: see struct onnx_reader. */
 static int make(struct onnx_model **out, struct onnx_memory *memory, read_fn *read,
                 const struct file_bytes *f, const char *path, const char *folder,
-                const struct onnx_limits *limits, strata_error *err)
+                const char *linked, const struct onnx_limits *limits, strata_error *err)
 {
     struct onnx_reader r = {.file = f->data,
                             .folder = folder,
+                            .linked = linked,
                             .limits = limits,
                             .memory = memory,
                             .err = err};
@@ -87,7 +90,7 @@ static int open_file(const struct onnx_model **out, const char *path, read_fn *r
     struct file_bytes file = {0};
     struct onnx_model *m = NULL;
     const struct onnx_limits *l = limits ? limits : &onnx_default_limits;
-    char *folder = file_folder(path, &e);
+    char *folder = file_folder(path, &e), *linked = linked_folder(path);
     struct onnx_memory *memory = folder ? onnx_memory_new(&e) : NULL;
     *out = NULL;
     if (!memory || file_map(&file, path, l->file_bytes, &e) != STRATA_OK)
@@ -95,11 +98,12 @@ static int open_file(const struct onnx_model **out, const char *path, read_fn *r
     if (onnx_keep_file(memory, &file, "", &e) != STRATA_OK)
         file_unmap(&file);
     else
-        make(&m, memory, read, &file, path, folder, l, &e);
+        make(&m, memory, read, &file, path, folder, linked, l, &e);
 done:
     if (!m)
         onnx_memory_free(memory);
     free(folder);
+    free(linked);
     *out = m;
     return report(&e, path, err);
 }
@@ -129,7 +133,7 @@ int onnx_parse(const struct onnx_model **out, const void *bytes, size_t size,
                   (uintmax_t)l->file_bytes);
     else if (memory) {
         onnx_allow(memory, size);
-        make(&m, memory, read_model, &file, path, NULL, l, &e);
+        make(&m, memory, read_model, &file, path, NULL, NULL, l, &e);
     }
     if (!m)
         onnx_memory_free(memory);

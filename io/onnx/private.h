@@ -36,6 +36,7 @@ const struct file_bytes *onnx_kept_file(const struct onnx_memory *m, const char 
 struct onnx_reader {
     const uint8_t *file;
     const char *folder; /* where external data are; NULL: none are read */
+    const char *linked; /* folder of what the model is a link to; NULL: it is none */
     const struct onnx_limits *limits;
     struct onnx_memory *memory;
     uint64_t nodes;

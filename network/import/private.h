@@ -59,8 +59,8 @@ void import_refuse(struct import *im, const char *op, const char *format, ...)
 /* The same of a node: "node 'n' (Op, opset 13): ..."; its outputs are then refused. */
 void import_refuse_node(struct import *im, const struct node *n, const char *op,
                         const char *format, ...) PRINTF_LIKE(4, 5);
-/* That what this value is computed from, an input of the network, would have to be a
- * constant. */
+/* Note that what this value is computed from, an input of the network, would have to be
+ * a constant. */
 void import_want(struct import *im, const struct value *v);
 
 /* The passes. A failure is ENOMEM, or a defect; what the model asks for in vain is

@@ -221,11 +221,21 @@ static void put_dims(char out[DIMS_TEXT], const strata_tensor *t)
                                  t->dims[d]);
 }
 
+/* Factors of the first weight, put in by map_factors, are a list; the layer has them
+ * along a dim of that weight. */
+static bool is_list_of(const strata_tensor *given, const strata_tensor *expected)
+{
+    const int64_t n = network_elements(expected->dims, expected->rank);
+    return given->rank <= 1 && network_elements(given->dims, given->rank) == n;
+}
+
 /* A weight is as large as the layer asks for: its reference reads that much. */
 static int check_dims(const struct section *s, size_t i, const strata_tensor *given,
                       const strata_tensor *expected, strata_error *err)
 {
     bool same = given->rank == expected->rank;
+    if (s->layer->weights[i].flags & STRATA_FACTORS && is_list_of(given, expected))
+        return STRATA_OK;
     for (int d = 0; same && d < given->rank; d++)
         same = given->dims[d] == expected->dims[d];
     if (same)

@@ -54,7 +54,7 @@ const struct value *upgrade_input(const struct import *im, const struct node *n,
 /* A node with one output, named after n; returned. Attributes are for node_set. */
 struct node *upgrade_add(struct import *im, const struct node *n, const char *op,
                          const int *in, int n_in);
-/* Its output; VALUE_NONE of NULL. */
+/* The output of a node that was made; VALUE_NONE of NULL. */
 int upgrade_value(const struct node *made);
 /* The output of such a node of two inputs; of a Cast. */
 int upgrade_two(struct import *im, const struct node *n, const char *op, int a, int b);

@@ -95,7 +95,7 @@ static inline int network_siblings_made(const struct network_siblings *g)
     return g->length + (g->behind == BEHIND_TURNED ? 2 : 1);
 }
 
-/* Those that stand where a Concatenation did: a larger one, and its range. */
+/* Layers that stand where a Concatenation did: a larger one, and its range. */
 static inline int network_siblings_joined(const struct network_siblings *g)
 {
     return g->behind == BEHIND_JOINED ? 2 : 0;

@@ -52,8 +52,8 @@ void line_formats(struct lines *w, const char *key, uint64_t mask);
 void line_format(struct lines *w, struct format format, int rank);
 
 void line_attribute(struct lines *w, const strata_attr *a, const void *params);
-/* Those that have not their default. named, or NULL: the text of one that holds names of
- * [profile]; NULL: it holds none. */
+/* Attributes that have not their default. named, or NULL, gives the text of one that
+ * holds names of [profile]; NULL: it holds none. */
 void line_attributes(struct lines *w, const struct registry_layer *type,
                      const void *params,
                      const char *(*named)(const void *of, const char *key),

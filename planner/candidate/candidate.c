@@ -421,7 +421,7 @@ static int find_runs(struct planner *planner, struct planner_model *m, int node,
     return status;
 }
 
-/* Those that a decision leaves; NULL: all. */
+/* The candidates that a decision leaves; NULL: all. */
 static int find(struct planner *planner, struct planner_model *m, int node,
                 const struct record_decision *only, strata_error *err)
 {

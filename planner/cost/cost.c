@@ -355,8 +355,8 @@ int cost_plan_from(struct planner *planner, struct cost_table *table,
         .planner = planner, .table = table, .source = source, .options = options};
     *report = (struct cost_report){.kind = options->kind};
     c.guess = options->kind == COSTS_FILE && options->miss == MISS_ANALYTIC;
-    if (source)
-        source->deadline = options->budget ? start + (double)options->budget / 1e9 : 0;
+    if (source && source->deadline == 0 && options->budget)
+        source->deadline = start + (double)options->budget / 1e9;
     int status = costing_open(&c, err);
     if (status == STRATA_OK) {
         report->queries = count_keys(&c);

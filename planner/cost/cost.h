@@ -132,8 +132,9 @@ struct cost_source {
     int (*measure)(struct cost_source *s, const struct planner *planner,
                    const struct cost_query *const *queries, const int64_t *best, size_t n,
                    struct cost *costs, strata_error *err);
-    double deadline; /* of progress_now(); 0: none */
+    double deadline; /* of progress_now(), for all plans of an engine; 0: none yet */
     bool confirms;   /* times differ, so that a second one tells more */
+    bool told_late, told_busy; /* warnings that were given: one of each is enough */
 };
 
 /* Times on a handle's device and stream (measure.c): the one part of planning that needs

@@ -73,8 +73,8 @@ int near_close(struct near *near, strata_error *err)
 
 /* ---- ways ------------------------------------------------------------------------ */
 
-/* That a plan runs at an operation; NULL: it runs nothing there. Slots of runs are in the
- * order of operations and choices. */
+/* The slot of what a plan runs at an operation; NULL: it runs nothing there. Slots of
+ * runs are in the order of operations and choices. */
 static const struct slot *slot_of(const struct near *near, const struct plan *plan,
                                   size_t op)
 {

@@ -53,17 +53,19 @@ static int save_table(const struct cost_table *t, const char *path, strata_error
     return status;
 }
 
-static void tell(const struct cost_report *r)
+static void tell(const struct cost_report *r, struct cost_source *source)
 {
     if (r->measured)
         log_line(STRATA_LOG_INFO, "measured %zu of %zu costs in %.2f s, %zu plans",
                  r->measured, r->queries, r->seconds, r->solved);
-    if (!r->complete && r->kind == COSTS_MEASURE)
-        log_line(STRATA_LOG_WARNING,
-                 "the time for measuring ran out: %zu of %zu costs are measured, others "
-                 "are from the analytic model; run again to go on from there where "
-                 "measured costs are kept, or raise build.costs_budget",
-                 r->measured, r->queries);
+    if (r->complete || r->kind != COSTS_MEASURE || source->told_late)
+        return;
+    source->told_late = true;
+    log_line(STRATA_LOG_WARNING,
+             "the time for measuring ran out: %zu of %zu costs are measured, others "
+             "are from the analytic model; run again to go on from there where "
+             "measured costs are kept, or raise build.costs_budget",
+             r->measured, r->queries);
 }
 
 enum cost_kind cost_kind_of(enum cost_kind kind)
@@ -122,11 +124,13 @@ static int plan_with_file(struct planner *planner, struct cost_table *table,
 
 /* The user's cache: whatever is wrong with it is told, and no reason to fail. */
 static void keep_in_cache(const struct cost_table *table, struct planner *planner,
-                          const char *path)
+                          struct cost_source *source, const char *path)
 {
     strata_error why;
     error_clear(&why);
-    if (planner->costs.busy)
+    if (planner->costs.busy && source->told_busy)
+        return;
+    if ((source->told_busy = planner->costs.busy))
         log_line(STRATA_LOG_WARNING,
                  "the machine was busy while costs were measured: this plan may not be "
                  "the best, and they are not kept; run again when it is quiet, or plan "
@@ -165,7 +169,7 @@ static int plan_with_cache(struct planner *planner, struct cost_table *table,
         unlink(path);
     status = plan_by_table(planner, table, source, o, err);
     if (planner->costs.measured)
-        keep_in_cache(table, planner, path);
+        keep_in_cache(table, planner, source, path);
     if (planner->costs.kept)
         tell_kept(status, planner, path, err);
     free(path);
@@ -207,7 +211,7 @@ int cost_plan(struct planner *planner, struct cost_source *source, strata_error 
     int status =
         (cached ? plan_with_cache : plan_with_file)(planner, &table, source, &o, err);
     if (status == STRATA_OK)
-        tell(&planner->costs);
+        tell(&planner->costs, source);
     cost_table_free(&table);
     return status;
 }

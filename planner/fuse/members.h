@@ -23,9 +23,10 @@ static inline const struct network_tensor *tensor_of(const struct planner *plann
 
 /* A node that no other group has, and of which the user says nothing. */
 bool members_may_have(const struct planner *planner, int node);
-/* The same of a chain's last, with which another group may begin. */
+/* The same of the last node of a chain, with which another group may begin. */
 bool members_may_end(const struct planner *planner, int node);
-/* Such a Convolution of one input, by a constant weight of FP32 that is only floats. */
+/* Whether it is such a Convolution of one input, by a constant weight of FP32 that is
+ * only floats. */
 bool members_may_convolve(const struct planner *planner, int node);
 /* Whether nobody but one node needs what another makes. */
 bool members_are_joined(const struct planner *planner, int node);
@@ -34,7 +35,7 @@ bool members_are_joined(const struct planner *planner, int node);
 int members_next(const struct planner *planner, int node, const int *reader);
 /* Each member points to its neighbours: before the group is added. */
 void members_link(struct planner *planner, const int *nodes, int n);
-/* That all but the first can be taken into its layer: behind. */
+/* Note that the first one's layer can take in the others: once the group is added. */
 int members_note(struct planner *planner, const int *nodes, int n, const char *together,
                  strata_error *err);
 

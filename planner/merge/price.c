@@ -71,7 +71,7 @@ static void put_node(struct bill *b, int node)
         put_tensor(b, l->outputs[i]);
 }
 
-/* Who makes a tensor may compute who reads it. */
+/* The layer that makes a tensor may compute the one that reads it. */
 static void put_producer(struct bill *b, int tensor)
 {
     const int producer = b->planner->network->tensors[tensor].producer;

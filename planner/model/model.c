@@ -229,7 +229,7 @@ static void label_plain(struct planner_model *m, const struct planner *planner)
     }
 }
 
-/* Those that a file's conversions pass through. */
+/* Labels that a file's conversions pass through. */
 static void label_stored(struct planner_model *m, const struct record *r)
 {
     for (size_t i = 0; r && i < r->n_conversions; i++) {

@@ -57,7 +57,7 @@ static int settle_piece(struct schedule *s, int part, int format, int64_t cost, 
     return status == STRATA_OK ? schedule_relabel(x, copy, whole, err) : status;
 }
 
-/* It was written, or will be, for this place alone. */
+/* The part was written, or will be, for this place alone. */
 static int settle_apart(struct schedule *s, int part, int whole, int64_t begin,
                         strata_error *err)
 {

@@ -46,7 +46,7 @@ bool plan_forest_same(const struct plan_forest *a, const struct plan_forest *b);
 void plan_forest_free(struct plan_forest *f);
 /* The set that holds the wanted labels. */
 uint32_t plan_forest_set(const struct plan_forest *f, uint64_t wanted);
-/* Its place among the sets, n_sets where it is none of them. */
+/* A set's place among the sets, n_sets where it is none of them. */
 size_t plan_forest_place(const struct plan_forest *f, uint32_t set);
 int64_t plan_forest_cost(const struct plan_forest *f, const struct plan_problem *p,
                          int tensor, int root, uint64_t wanted);

@@ -44,26 +44,6 @@ static inline int64_t dense_broadcast(const strata_tensor *t, const int64_t *ind
     return dense_broadcast_from(t, index, t->rank);
 }
 
-/* Make `out` as large as it and operand `in` need, NumPy's rules; begin with rank 0. The
- * dim of the result that does not agree, or -1 if all do. */
-static inline int32_t dense_join(strata_tensor *out, const strata_tensor *in)
-{
-    const int32_t grow = in->rank > out->rank ? in->rank - out->rank : 0;
-    for (int32_t d = out->rank - 1; d >= 0 && grow > 0; d--)
-        out->dims[d + grow] = out->dims[d];
-    for (int32_t d = 0; d < grow; d++)
-        out->dims[d] = 1;
-    out->rank += grow;
-    for (int32_t d = 0; d < in->rank; d++) {
-        const int32_t at = d + out->rank - in->rank;
-        if (out->dims[at] == 1)
-            out->dims[at] = in->dims[d];
-        else if (in->dims[d] != 1 && in->dims[d] != out->dims[at])
-            return at;
-    }
-    return -1;
-}
-
 static inline int64_t dense_count(const strata_tensor *t)
 {
     int64_t count = 1;

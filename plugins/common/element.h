@@ -174,23 +174,6 @@ static inline void element_store_row(void *data, int32_t dtype, int64_t offset,
             element_store(data, dtype, offset + i * stride, src[i]);
 }
 
-/* The same for FP64 tensors. */
-static inline void element_load_doubles(double *dst, const void *data, int64_t offset,
-                                        int64_t stride, int64_t n)
-{
-    const double *x = (const double *)data + offset;
-    for (int64_t i = 0; i < n; i++)
-        dst[i] = x[i * stride];
-}
-
-static inline void element_store_doubles(void *data, int64_t offset, int64_t stride,
-                                         const double *src, int64_t n)
-{
-    double *y = (double *)data + offset;
-    for (int64_t i = 0; i < n; i++)
-        y[i * stride] = src[i];
-}
-
 /* Offset of channel c of image n at the spatial origin. */
 static inline int64_t element_channel(const strata_tensor *t, int64_t n, int64_t c)
 {

@@ -328,31 +328,6 @@ static inline void walk_stored(const strata_tensor *t, int64_t offset, int64_t s
         element_store_row(t->data, t->dtype, offset, step, buffer, n);
 }
 
-/* ---- FP64 rows: the same for tensors of FP64 ---- */
-
-static inline const double *walk_load_doubles(const strata_tensor *t, int64_t offset,
-                                              int64_t step, int64_t n, double *buffer)
-{
-    if (step == 1)
-        return (const double *)t->data + offset;
-    element_load_doubles(buffer, t->data, offset, step, n);
-    return buffer;
-}
-
-static inline double *walk_target_doubles(const strata_tensor *t, int64_t offset,
-                                          int64_t step, double *buffer)
-{
-    return step == 1 ? (double *)t->data + offset : buffer;
-}
-
-static inline void walk_stored_doubles(const strata_tensor *t, int64_t offset,
-                                       int64_t step, const double *row,
-                                       const double *buffer, int64_t n)
-{
-    if (row == buffer)
-        element_store_doubles(t->data, offset, step, buffer, n);
-}
-
 /* ---- copies ---- */
 
 /* Copying: operand 0 is written, operand 1 read; elements of `size` bytes. */
@@ -361,18 +336,6 @@ struct walk_copy {
     const char *from;
     size_t size; /* bytes of an element: 1, 2, 4 or 8 */
 };
-
-static inline void walk_copy_element(char *to, const char *from, size_t size)
-{
-    if (size == 4)
-        memcpy(to, from, 4);
-    else if (size == 2)
-        memcpy(to, from, 2);
-    else if (size == 1)
-        *to = *from;
-    else
-        memcpy(to, from, 8);
-}
 
 static inline __attribute__((always_inline)) void
 walk_copy_sized(const struct walk_copy *c, const struct walk *w, const int64_t *base,

@@ -16,7 +16,6 @@
 #define TILE 64       /* pixels */
 #define ENTRIES 16384 /* of a block's tables: a corner of a pixel each */
 #define LANES 64 /* channels that lie side by side, at most at once */
-#define CORNERS 16
 
 static int64_t threads_most(void)
 {

@@ -82,7 +82,7 @@ static int check_segments(struct image *m, strata_error *err)
 
 /* ---- section headers --------------------------------------------------------------- */
 
-/* They are a file's last bytes: zero where the copy of one broke off. */
+/* Section headers are a file's last bytes: zero where a copy of it broke off. */
 static int check_sections(struct image *m, const Elf64_Ehdr *h, strata_error *err)
 {
     Elf64_Shdr s;

@@ -71,8 +71,8 @@ void known_close(struct known *k)
     *k = (struct known){.fd = -1};
 }
 
-/* With the versions of what opens it: another loader may stumble where this one did not.
- */
+/* A line has the versions of what opens the file, too: another loader may stumble where
+ * this one did not. */
 static void write_line(char line[LINE], const struct module *m)
 {
     const struct note_result *f = &m->result;

@@ -49,8 +49,8 @@ static bool find_program(char out[PATH_MAX])
     return false;
 }
 
-/* Its own group, so that what it started ends with it; no signal of ours blocked or
- * ignored; its answers alone have somewhere to go. */
+/* The process gets a group of its own, so that what it started ends with it, no signal
+ * of ours is blocked or ignored there, and its answers alone have somewhere to go. */
 static int spawn(pid_t *pid, const char *program, char **argv, int answers)
 {
     posix_spawn_file_actions_t files;

@@ -155,6 +155,54 @@ Test(onnx_external, a_model_leads_to_no_other_file)
     }
 }
 
+/* As the cache of Hugging Face has it: names in one folder, files in another. */
+static const char *make_store(const char *location)
+{
+    char text[256];
+    snprintf(text, sizeof text, EXTERNAL("13:{1:'location' 2:'%s'} "), location);
+    struct blob b = onnx_text(text);
+    mkdir(in_scratch("blobs"), 0700);
+    mkdir(in_scratch("snapshot"), 0700);
+    spill("blobs/m", b.bytes, b.size);
+    spill("blobs/w", stored, sizeof stored);
+    spill("outside.bin", stored, sizeof stored);
+    free(b.bytes);
+    if (symlink("../blobs/m", in_scratch("snapshot/m.onnx")) == 0) {
+        cr_assert_eq(symlink("../blobs/w", in_scratch("snapshot/w.bin")), 0);
+        cr_assert_eq(symlink("../outside.bin", in_scratch("snapshot/out")), 0);
+        cr_assert_eq(symlink("../blobs", in_scratch("snapshot/all")), 0);
+    }
+    return in_scratch("snapshot/m.onnx");
+}
+
+Test(onnx_external, a_model_that_is_a_link_has_links_beside_it)
+{
+    static const struct {
+        const char *location, *what;
+    } cases[] = {
+        {"w.bin", NULL},
+        {"all/w", NULL},
+        {"out", "leads to"},
+        {"all/../outside.bin", "leads to"},
+        {"../snapshot/m.onnx/../w.bin", "cannot be opened"},
+        {"none", "cannot be opened"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        strata_error err = {0};
+        const struct onnx_model *m = NULL;
+        const char *path = make_store(cases[i].location);
+        int status = onnx_open(&m, path, NULL, &err);
+        if (cases[i].what) {
+            expect_error(cases[i].location, status, &err, path, "initializer[0]",
+                         cases[i].what);
+            continue;
+        }
+        cr_assert_eq(status, STRATA_OK, "%s: %s", cases[i].location, err.message);
+        cr_expect_eq(((const float *)m->graph.initializers->data)[1], 2);
+        onnx_close(m);
+    }
+}
+
 Test(onnx_external, files_have_a_limit)
 {
     struct onnx_limits limits = onnx_default_limits;

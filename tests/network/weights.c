@@ -126,7 +126,9 @@ Test(network_weights, weights_stay_in_the_folder_unless_allowed)
         int status = strata_network_load(&net, path, registry, NULL, &err);
         cr_expect_eq(status, anywhere ? STRATA_OK : STRATA_EPARSE, "%s", err.message);
         if (!anywhere)
-            cr_expect_not_null(strstr(err.message, ":7:8: error: "), "%s", err.message);
+            cr_expect(strstr(err.message, ":7:8: error: ") &&
+                          strstr(err.message, "or write 'anywhere = yes'"),
+                      "%s", err.message);
         strata_network_destroy(net);
     }
 }

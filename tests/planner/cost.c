@@ -200,6 +200,14 @@ Test(cost, a_budget_ends_measuring_with_a_plan_that_says_so)
     cr_assert_not(report.complete);
     cr_assert_not_null(s.planner->plan);
     cr_assert_eq(report.measured, 0);
+    /* The next plan of the same engine has none of its own, however long it may be. */
+    const uint64_t hour = UINT64_C(3600000000000);
+    cr_assert_eq(plan(&s, &t, &device.source,
+                      (struct cost_options){.kind = COSTS_MEASURE, .budget = hour},
+                      &report),
+                 STRATA_OK);
+    cr_assert_not(report.complete);
+    cr_assert_eq(report.measured, 0);
     cost_table_free(&t);
     planning_close(&s);
 }

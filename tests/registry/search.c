@@ -203,6 +203,25 @@ Test(search, the_installed_core_cannot_be_shadowed)
     strata_registry_destroy(r);
 }
 
+Test(search, a_name_of_the_installed_core_is_meant_where_it_stands_alone)
+{
+    folder("first"), folder("default");
+    build("first/a.so", "broken/layer.c", SHARED);
+    build("default/b.so", "broken/layer.c", SHARED " -DNS='\"org.other\"'");
+    build("default/z.so", "broken/layer.c", SHARED " -DNS='\"core\"'");
+    strata_registry *r = over(in_scratch("first"), in_scratch("default"));
+    cr_expect_eq(registry_warnings(r), 0);
+    for (int i = 0; i < 2; i++)
+        expect_path(r, "Probe", in_scratch("default/z.so"));
+    cr_expect_eq(registry_warnings(r), 2);
+    cr_expect_not_null(strstr(registry_warning(r, 0),
+                              "a.so: 'Probe' alone is core::Probe; write "
+                              "org.example::Probe for this one"));
+    expect_path(r, "Probe@1", in_scratch("default/z.so"));
+    expect_path(r, "org.example::Probe", in_scratch("first/a.so"));
+    strata_registry_destroy(r);
+}
+
 Test(search, a_copy_of_the_installed_core_gives_way_to_it)
 {
     folder("first"), folder("default");

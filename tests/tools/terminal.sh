@@ -100,6 +100,8 @@ expect 2 'modules/leaky.so: .*exit' 'exit(1) is no mismatch' \
     $strata run leaky.ini random:1 --plugin-path "$scratch/modules"
 expect 0 'constructor called exit\(1\)' 'list --rejected tells its code' \
     $strata list --rejected --plugin-path "$scratch/modules"
+expect 0 "^$scratch/modules/leaky.so +constructor" 'a relative folder is one of the working folder' \
+    $strata list --rejected --plugin-path /none:modules
 
 # Texts go out through one file.
 expect 0 '^tools/bench/print.c tools/completion.c tools/main.c tools/options.c tools/print.c tools/tool.c $' \

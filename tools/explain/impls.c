@@ -136,7 +136,7 @@ static void add_way(struct table *t, const strata_engine *e, int op, const struc
     why_cell(t, e, w, e->planner->plan->choices[op] == w->choice);
 }
 
-/* Those for other devices are no news. */
+/* Impls for other devices are no news. */
 static bool is_refused(const strata_engine *e, const struct planner_candidate *c,
                        int node)
 {

@@ -80,7 +80,7 @@ static bool parse_seed(uint64_t *out, const char *text)
     return false;
 }
 
-/* Its range is the sampler's to check. */
+/* The range of an option is the sampler's to check. */
 static bool parse_real(double *out, const char *text, const char *what)
 {
     char *end;

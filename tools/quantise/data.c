@@ -9,10 +9,14 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "formats/format.h"
 #include "io/file.h"
 #include "tools/run/run.h"
 
@@ -44,7 +48,7 @@ static bool is_folder(const char *path)
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
-/* Its files, but for hidden ones; folders in it are left alone. */
+/* The files of a folder, but for hidden ones; folders in it are left alone. */
 static int read_folder(struct data_source *s, const char *folder, strata_error *err)
 {
     size_t capacity = 0;
@@ -187,6 +191,38 @@ static int read_sample(const struct data_source *s, strata_context *c, int input
                           : run_read_input(c, c->engine, input, s->paths[i], 0, err);
 }
 
+/* Images hold none, but .npy files do. Layers may make numbers of NaN, a maximum the
+ * least there is, which would be the range of all tensors behind it. */
+static int refuse_nan(const struct data_source *s, strata_context *c, int input, size_t i,
+                      strata_error *err)
+{
+    strata_binding b = {.struct_size = sizeof b};
+    strata_desc dense;
+    void *raw = NULL;
+    float *values = NULL;
+    int status = strata_context_binding(c, input, &b, err);
+    if (status != STRATA_OK || !dtype_is_free(b.desc.dtype))
+        return status;
+    const int64_t n = strata_desc_count(&b.desc);
+    raw = zalloc(1, (size_t)b.bytes, "a sample", err);
+    values = raw ? zalloc((size_t)n, sizeof *values, "a sample", err) : NULL;
+    status = values ? strata_copy_out(c, input, raw, err) : STRATA_ENOMEM;
+    if (status == STRATA_OK)
+        status = format_desc(&dense, (struct format){STRATA_FP32, ORDER_LINEAR, 1},
+                             b.desc.dims, b.desc.rank, err);
+    if (status == STRATA_OK)
+        status = strata_reformat(&dense, values, &b.desc, raw, err);
+    for (int64_t k = 0; k < n && status == STRATA_OK; k++)
+        if (isnan(values[k]))
+            status =
+                error_set(err, STRATA_EINVAL,
+                          "%s: element %lld is NaN; leave the sample out, or mend it",
+                          s->paths[i], (long long)k);
+    free(values);
+    free(raw);
+    return status;
+}
+
 /* The input's bytes, for the next time. */
 static int keep_sample(struct data *d, struct data_source *s, strata_context *c,
                        int input, size_t i, strata_error *err)
@@ -211,8 +247,37 @@ int data_load(void *data, strata_context *c, size_t i, strata_error *err)
             continue;
         }
         status = read_sample(s, c, (int)k, i, err);
+        if (status == STRATA_OK && !s->images.data)
+            status = refuse_nan(s, c, (int)k, i, err);
         if (status == STRATA_OK)
             status = keep_sample(d, s, c, (int)k, i, err);
     }
     return status;
+}
+
+static void name_sample(char *text, size_t size, const struct data *d, size_t i)
+{
+    const struct data_source *s = &d->inputs[0];
+    if (s->images.data)
+        snprintf(text, size, "%s, image %zu", s->paths[0], i);
+    else
+        snprintf(text, size, "%s", s->paths[i]);
+}
+
+int data_judge(const struct data *d, const struct answers *a, strata_error *err)
+{
+    char name[PATH_MAX];
+    if (a->odd == 0)
+        return STRATA_OK;
+    name_sample(name, sizeof name, d, a->first_odd);
+    if (a->odd == a->samples)
+        return error_set(err, STRATA_EINVAL,
+                         "%s: in floats the network makes NaN of it, and of every other "
+                         "sample; see with `strata run` what the data hold",
+                         name);
+    log_line(STRATA_LOG_WARNING,
+             "%s: in floats the network makes NaN of %s%zu of %zu samples; leave such "
+             "samples out, they say nothing of what 8 bits cost",
+             name, a->odd == 1 ? "it, " : "it and others, ", a->odd, a->samples);
+    return STRATA_OK;
 }

@@ -239,6 +239,8 @@ static int measure_answers(struct job *j, strata_error *err)
     const struct experiment x = {&j->floats, j->session.handle, &j->quantising,
                                  &j->samples, j->labels};
     int status = experiment_answers(&j->answers, &x, j->keep, "answers in 8 bits", err);
+    if (status == STRATA_OK)
+        status = data_judge(&j->data, &j->answers, err);
     if (status == STRATA_OK && (o->sensitivity || o->budget >= 0)) {
         j->alone = zalloc(j->session.network->n_layers, sizeof *j->alone, "answers", err);
         status = j->alone ? experiment_alone(j->alone, &x, err) : STRATA_ENOMEM;

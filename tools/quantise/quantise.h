@@ -33,6 +33,9 @@ int data_open(struct data *d, const strata_network *net, const char *const *text
 void data_close(struct data *d);
 /* A sample into a context's inputs; of struct samples. */
 int data_load(void *data, strata_context *c, size_t i, strata_error *err);
+/* A sample of which floats make NaN says nothing of the network: a warning, or where all
+ * are such an error. */
+int data_judge(const struct data *d, const struct answers *a, strata_error *err);
 
 /* labels.c: a class for each of n samples, malloc'ed: of an IDX or .npy file, or of lines
  * of text. */

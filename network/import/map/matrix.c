@@ -198,7 +198,7 @@ static bool is_matrix(const struct mapping *m)
            s->dtype == STRATA_FP32 && s->rank <= 1 && (!z || z->constant);
 }
 
-/* It as FP32: (b - zero)*scale, each of one number or one a column. */
+/* The matrix as FP32: (b - zero)*scale, each of one number or one a column. */
 static int matrix_of_columns(struct mapping *m)
 {
     const struct value *b = map_input(m, 3), *s = map_input(m, 4), *z = map_input(m, 5);

@@ -204,7 +204,7 @@ static struct section *make(struct comparison *c, struct constant *k, const char
     return s;
 }
 
-/* That is what the chain has come to. */
+/* The section's output is what the chain has come to. */
 static void give(struct comparison *c, struct constant *k, struct section *s)
 {
     struct graph *g = &c->im[0]->g;

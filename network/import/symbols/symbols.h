@@ -68,7 +68,7 @@ static inline int64_t symbol_size(const struct symbol *s, int64_t least)
 int64_t symbol_fixed(const struct symbol *s);
 /* Sizes that a symbol is compared at first, beside the largest: 1 and 2. */
 int64_t symbol_other(const struct symbol *s, int which);
-/* Those of all. */
+/* symbol_fixed of all symbols. */
 void search_fixed(const struct search *x, int64_t *sizes);
 /* Sizes that the network is the model's at, if it stays: those that it was compared at.
  */

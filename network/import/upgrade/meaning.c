@@ -26,7 +26,7 @@ static int64_t only_axis(const struct value *x, int64_t axis)
     return n > 1 ? -1 : only;
 }
 
-/* They were along all dims from `axis` on, taken as one. */
+/* Operators that worked along all dims from `axis` on, taken as one. */
 static void flatten_axes(struct import *im, struct node *n)
 {
     const struct value *x = upgrade_input(im, n, 0);

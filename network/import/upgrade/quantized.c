@@ -12,6 +12,14 @@
 
 #define DOMAIN "com.microsoft"
 
+static void standard_as(struct node *n, const char *op, int n_in)
+{
+    n->n_in = n_in;
+    n->op = op;
+    n->domain = "";
+    n->version = GRAPH_OPSET;
+}
+
 /* ---- between Dequantize and Quantize -------------------------------------------------
  */
 
@@ -49,10 +57,7 @@ static void between(struct import *im, struct node *n, const char *op, int first
     if (zero >= 0)
         node_set_input(g, last, 2, zero);
     memcpy(n->in, in, (size_t)operands * sizeof *in);
-    n->n_in = operands;
-    n->op = op;
-    n->domain = "";
-    n->version = GRAPH_OPSET;
+    standard_as(n, op, operands);
 }
 
 static void of_operands(struct import *im, struct node *n)
@@ -79,6 +84,131 @@ static void of_operands(struct import *im, struct node *n)
 static void concatenated(struct import *im, struct node *n)
 {
     between(im, n, "Concat", 2, (n->n_in - 2) / 3, 0);
+}
+
+static void softmax(struct import *im, struct node *n)
+{
+    const struct value *x = upgrade_input(im, n, 0);
+    const int64_t opset = node_integer(n, "opset", GRAPH_OPSET);
+    int64_t axis = node_integer(n, "axis", opset < 13 ? 1 : -1);
+    axis += x && axis < 0 ? x->rank : 0;
+    if (x && opset < 13 && axis + 1 != x->rank) { /* of all behind it, as one dim */
+        import_refuse_node(im, n, NULL, "axis %lld of opset %lld is not the last",
+                           (long long)axis, (long long)opset);
+        return;
+    }
+    node_remove(n, "opset");
+    node_set_integer(&im->g, n, "axis", axis);
+    between(im, n, "Softmax", 0, 1, 3);
+}
+
+static void where(struct import *im, struct node *n)
+{
+    const int condition = n->in[0];
+    between(im, n, "Where", 1, 2, 7);
+    if (node_is_refused(&im->g, n))
+        return;
+    memmove(n->in + 1, n->in, 2 * sizeof *n->in);
+    n->in[0] = condition;
+    n->n_in = 3;
+}
+
+/* ---- products ------------------------------------------------------------------------
+ */
+
+static int input_of(const struct node *n, int i)
+{
+    return i < n->n_in ? n->in[i] : VALUE_NONE;
+}
+
+/* Integers whose scale is that of a product: a_scale*b_scale*alpha. */
+static int addend(struct import *im, const struct node *n, int integers)
+{
+    const double alpha = node_real(n, "alpha", 1);
+    int scale = upgrade_two(im, n, "Mul", n->in[1], n->in[4]);
+    if (alpha != 1)
+        scale = upgrade_two(im, n, "Mul", scale,
+                            upgrade_reals(im, STRATA_FP32, 0, &alpha, 1));
+    return upgrade_two(im, n, "Mul", upgrade_cast(im, n, integers, ONNX_FLOAT), scale);
+}
+
+/* a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero; without y_scale floats. */
+static void gemm(struct import *im, struct node *n)
+{
+    struct graph *g = &im->g;
+    const int c = input_of(n, 6), scale = input_of(n, 7), zero = input_of(n, 8);
+    if (n->n_in < 6) {
+        import_refuse_node(im, n, NULL, "it must have scales and zero points");
+        return;
+    }
+    const int a = dequantize(im, n, 0);
+    const int in[] = {n->in[3], n->in[4], n->in[5]};
+    struct node *b = upgrade_add(im, n, "DequantizeLinear", in, in[2] < 0 ? 2 : 3);
+    node_set_integer(g, b, "axis", node_integer(n, "transB", 0) ? 0 : 1);
+    const int sum = c >= 0 ? addend(im, n, c) : VALUE_NONE;
+    struct node *last = scale >= 0 ? upgrade_after(im, n, 0, "QuantizeLinear") : NULL;
+    if (last) {
+        node_set_input(g, last, 1, scale);
+        if (zero >= 0)
+            node_set_input(g, last, 2, zero);
+    }
+    n->in[0] = a;
+    n->in[1] = upgrade_value(b);
+    n->in[2] = sum;
+    standard_as(n, "Gemm", c >= 0 ? 3 : 2);
+}
+
+/* (a - a_zero)*(b - b_zero) in integers, times a_scale*b_scale, plus a bias. */
+struct product {
+    int a, b, a_scale, b_scale, a_zero, b_zero, bias;
+};
+
+static void scaled(struct import *im, struct node *n, const struct product *p)
+{
+    const int in[] = {p->a, p->b, p->a_zero, p->b_zero};
+    const int sum = upgrade_value(upgrade_add(im, n, "MatMulInteger", in, 4));
+    const int wide = upgrade_cast(im, n, sum, ONNX_FLOAT);
+    const int scale = upgrade_two(im, n, "Mul", p->a_scale, p->b_scale);
+    if (p->bias >= 0)
+        node_set_input(&im->g, upgrade_after(im, n, 0, "Add"), 1, p->bias);
+    n->in[0] = wide;
+    n->in[1] = scale;
+    standard_as(n, "Mul", 2);
+}
+
+static void integer_to_float(struct import *im, struct node *n)
+{
+    if (n->n_in < 4)
+        import_refuse_node(im, n, NULL, "it must have two scales");
+    else
+        scaled(im, n,
+               &(struct product){.a = n->in[0],
+                                 .b = n->in[1],
+                                 .a_scale = n->in[2],
+                                 .b_scale = n->in[3],
+                                 .a_zero = input_of(n, 4),
+                                 .b_zero = input_of(n, 5),
+                                 .bias = input_of(n, 6)});
+}
+
+static void dynamic(struct import *im, struct node *n)
+{
+    struct graph *g = &im->g;
+    const int made[] = {graph_add_value(g, ""), graph_add_value(g, ""),
+                        graph_add_value(g, "")};
+    if (n->n_in < 3) {
+        import_refuse_node(im, n, NULL, "it must have a scale of 'B'");
+        return;
+    }
+    graph_add_node(g, "DynamicQuantizeLinear", n->in, 1, made, 3);
+    scaled(im, n,
+           &(struct product){.a = made[0],
+                             .b = n->in[1],
+                             .a_scale = made[1],
+                             .b_scale = n->in[2],
+                             .a_zero = made[2],
+                             .b_zero = input_of(n, 3),
+                             .bias = input_of(n, 4)});
 }
 
 /* ---- weights of few bits -------------------------------------------------------------
@@ -179,14 +309,14 @@ static void few_bits(struct import *im, struct node *n)
     if (bias >= 0)
         node_set_input(&im->g, upgrade_after(im, n, 0, "Add"), 1, bias);
     n->in[1] = weights;
-    n->n_in = 2;
-    n->op = "MatMul";
-    n->domain = "";
-    n->version = GRAPH_OPSET;
+    standard_as(n, "MatMul", 2);
 }
 
 static const struct rewrite rows[] = {
+    {"DynamicQuantizeMatMul", DOMAIN, dynamic},
+    {"MatMulIntegerToFloat", DOMAIN, integer_to_float},
     {"MatMulNBits", DOMAIN, few_bits},
+    {"QGemm", DOMAIN, gemm},
     {"QLinearAdd", DOMAIN, of_operands},
     {"QLinearAveragePool", DOMAIN, of_operands},
     {"QLinearConcat", DOMAIN, concatenated},
@@ -194,6 +324,8 @@ static const struct rewrite rows[] = {
     {"QLinearLeakyRelu", DOMAIN, of_operands},
     {"QLinearMul", DOMAIN, of_operands},
     {"QLinearSigmoid", DOMAIN, of_operands},
+    {"QLinearSoftmax", DOMAIN, softmax},
+    {"QLinearWhere", DOMAIN, where},
 };
 
 const struct rewrite_table upgrade_quantized = {rows, ARRAY_LENGTH(rows)};

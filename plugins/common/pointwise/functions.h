@@ -182,11 +182,6 @@ FUNCTION float expm1_float(float x)
     return x == 0 ? x : (float)expm1_double((double)x);
 }
 
-FUNCTION float log1p_float(float x)
-{
-    return x == 0 ? x : (float)log1p_double((double)x);
-}
-
 FUNCTION float sinh_float(float x)
 {
     const double u = expm1_double(fabs((double)x)); /* no loss where x is small */

@@ -183,6 +183,40 @@ static const struct {
      "init s f - 1\ninit z u - 0\ninit q f - 0.125\ninit p u - 3\n"
      "node com.microsoft::QLinearSigmoid a,s,z,q,p -> y\n" Y,
      "1: 7"},
+    /* Halves of e^0 and e^1: 1/(1 + e) and e/(1 + e). */
+    {"QLinearSoftmax",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit a u 1x2 2 3\n"
+     "init s f - 1\ninit z u - 2\ninit q f - 0.00390625\ninit p u - 0\n"
+     "node com.microsoft::QLinearSoftmax a,s,z,q,p -> y axis=1 opset=12\n" Y,
+     "1x2: 69 187"},
+    {"QLinearWhere",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit c b 2 1 0\ninit a u 2 10 20\n"
+     "init s f - 0.5\ninit z u - 0\ninit b u 2 4 6\ninit q f - 1\n"
+     "node com.microsoft::QLinearWhere c,a,s,z,b,q,z,s,z -> y\n" Y,
+     "2: 10 12"},
+    /* (1 2 - 1)*0.5 by rows of (3 5 and -1 4)*(2, 1) and c*0.5*(2, 1). */
+    {"QGemm with a transposed matrix",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit a u 1x2 2 3\ninit s f - 0.5\n"
+     "init z u - 1\ninit w c 2x2 3 5 -1 4\ninit t f 2 2 1\ninit v c 2 0 0\n"
+     "init c i32 2 4 -2\n"
+     "node com.microsoft::QGemm a,s,z,w,t,v,c -> y transB=1\n" Y,
+     "1x2: 17 2.5"},
+    {"QGemm with a scale of its result, and alpha",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit a u 1x2 2 3\ninit s f - 0.5\n"
+     "init z u - 1\ninit w c 2x1 3 5\ninit t f - 2\ninit v c - 0\n"
+     "init c i32 1 4\ninit q f - 0.5\ninit p u - 10\n"
+     "node com.microsoft::QGemm a,s,z,w,t,v,c,q,p -> y alpha=2f\n" Y,
+     "1x1: 78"},
+    {"MatMulIntegerToFloat",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit a u 1x2 2 3\ninit s f - 0.5\n"
+     "init z u - 1\ninit w c 2x2 3 5 -1 4\ninit t f 2 2 1\ninit b f 2 100 200\n"
+     "node com.microsoft::MatMulIntegerToFloat a,w,s,t,z,_,b -> y\n" Y,
+     "1x2: 101 206.5"},
+    {"DynamicQuantizeMatMul",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1x2 0 255\n"
+     "init w c 2x2 3 5 -1 4\ninit t f - 2\ninit b f 2 1 2\n"
+     "node com.microsoft::DynamicQuantizeMatMul x,w,t,_,b -> y\n" Y,
+     "1x2: -509 2042"},
     /* 0x9a holds 10, then 9; the last of 9 columns is in a second block. */
     {"MatMulNBits",
      "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1x9 1 1 0 0 0 0 0 0 1\n"
@@ -235,6 +269,11 @@ Test(import_opsets, what_has_no_meaning_now)
         {"a type by a wrong name",
          "ir 3\nopset 1\ninput x f 1\nnode Cast x -> y to='REAL'\n" Y,
          "'to' = 'REAL' is no type"},
+        {"a softmax of all behind its axis",
+         "ir 8\nopset 17\nopset com.microsoft 1\ninput a u 1x2x2\ninit s f - 1\n"
+         "init z u - 2\n"
+         "node com.microsoft::QLinearSoftmax a,s,z,s,z -> y axis=1 opset=12\n" Y,
+         "axis 1 of opset 12 is not the last"},
         {"no outputs", "ir 8\nopset 13\ninput x f 1\nnode Abs x -> y\n",
          "the model has no outputs"},
         {"an old file", "ir 2\nopset 1\ninput x f 1\nnode Abs x -> y\n" Y,

@@ -81,6 +81,14 @@ static const struct {
      "init c f 1x4 5 6 7 8\nnode Expand c,v -> e\nnode Concat e,r -> y axis=1\n"
      "output y\n",
      "type = Expand\nshape = batch, 4\n", true},
+    {"weights of int8, a scale each filter",
+     "input x f @x2x3x3\ninit q c 3x2x1x1 1 -2 3 -4 5 -128\ninit s f 3 0.5 0.25 2\n"
+     "node DequantizeLinear q,s -> w axis=0\nnode Conv x,w -> y\noutput y\n",
+     "shape = batch x 2 x 3 x 3\n\n[profile]\nbatch = 1\n", true},
+    {"a matrix of int8 of one scale",
+     "input x f @x5x2\ninit q c 2x3 1 -2 3 -4 5 -128\ninit s f - 0.5\n"
+     "node DequantizeLinear q,s -> w\nnode MatMul x,w -> y\noutput y\n",
+     "shape = batch x 5 x 2\n\n[profile]\nbatch = 1\n", true},
     {"what a batch of 1 alone would hide",
      "input x f @x4\ninit k i 1 0\nnode Unsqueeze x,k -> u\n"
      "node Transpose u -> t perm=[1,0,2]\nnode Shape x -> s start=0 end=1\n"

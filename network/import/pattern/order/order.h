@@ -30,7 +30,8 @@ bool order_of(struct order *out, const struct graph *g, const struct node *t);
 bool order_join(struct order *out, const struct order *a, const struct order *b);
 /* The order that leads back. */
 struct order order_back(const struct order *o);
-/* Its parts as dims of the other tensor's rows, and where a Transpose finds each. */
+/* An order's parts as dims of the other tensor's rows, and where a Transpose finds each.
+ */
 void order_spread(const struct order *o, int64_t *dims, int64_t *perm);
 
 #endif /* NETWORK_IMPORT_PATTERN_ORDER_ORDER_H */
