@@ -181,15 +181,15 @@ int error_no_memory(strata_error *err, size_t bytes, const char *what)
 
 int status_of_errno(int number, int otherwise)
 {
-    if (number == ENOMEM)
-        return STRATA_ENOMEM;
-    return number == EIO || number == EMFILE || number == ENFILE ? STRATA_EIO : otherwise;
+    const bool system = number == EIO || number == EMFILE || number == ENFILE;
+    return number == ENOMEM ? STRATA_ENOMEM : system ? STRATA_EIO : otherwise;
 }
 
 int error_errno(strata_error *err, int code, const char *format, ...)
 {
     int saved = errno;
     va_list args;
+    code = code == STRATA_EMODULE ? status_of_errno(saved, code) : code;
     if (!err || err->status != STRATA_OK)
         return code;
     va_start(args, format);

@@ -15,7 +15,6 @@
 #define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
 #define ARRAY_LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Empty the error. */
 void error_clear(strata_error *err);
 /* Record code and message, if none is recorded yet; returns code. */
 int error_set(strata_error *err, int code, const char *format, ...) PRINTF_LIKE(3, 4);
@@ -30,10 +29,9 @@ void error_prefix(strata_error *err, const char *format, ...) PRINTF_LIKE(2, 3);
 bool error_has_place(const strata_error *err);
 /* "out of memory: N bytes for WHAT", 0: how many is not known; returns STRATA_ENOMEM. */
 int error_no_memory(strata_error *err, size_t bytes, const char *what);
-/* What errno says of a file: ENOMEM or EIO where memory, descriptors or a device failed,
- * so that nothing is known of the file; else `otherwise`. */
+/* ENOMEM or EIO where memory, descriptors or a device failed, no file; else `otherwise`. */
 int status_of_errno(int number, int otherwise);
-/* The C library's text for the current errno, placed after the message. */
+/* With the C library's text for errno behind it; EMODULE by status_of_errno. */
 int error_errno(strata_error *err, int code, const char *format, ...) PRINTF_LIKE(3, 4);
 
 /* Drops lines above the logger's level before formatting; safe from any thread. */

@@ -359,6 +359,10 @@ int planner_weights(const struct planner *planner, const struct planner_node *n,
 struct planner_slice planner_find_alias(const struct planner *planner,
                                         const struct network_layer *layer, int port,
                                         int format);
+/* Whether a Shuffle's output in one format is its input's memory in another. */
+bool planner_turns_nothing(const struct planner *planner,
+                           const struct network_layer *layer, int in_format,
+                           int out_format);
 /* Two Shuffles as one, or NULL where the reshapes do not allow it (or for memory). One
  * piece of memory. */
 strata_shuffle *planner_compose(const strata_network *net, const struct network_layer *a,

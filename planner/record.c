@@ -57,6 +57,8 @@ static json_t *decision_json(const struct planner *planner,
         j = json_put(j, "inside", json_true());
     if (!planner_runs(c)) {
         j = json_put(j, "reads", formats(c->in_formats, 1));
+        if (c->out_formats[0] != c->in_formats[0])
+            j = json_put(j, "writes", formats(c->out_formats, 1));
         return j;
     }
     j = json_put(j, "reads", formats(c->in_formats, at_most(n->n_in, PLAN_MAX_PORTS)));
@@ -224,10 +226,14 @@ static int read_decision(struct record_decision *d, const json_t *j,
     d->fused = (size_t)fused;
     d->cost = cost;
     d->homed = json_is_true(json_object_get(j, "inside"));
-    return d->kind <= CANDIDATE_LONGER
-               ? read_run(d, j, l, modules, err)
-               : read_formats(d->in_formats, &d->n_in, json_object_get(j, "reads"), 1,
-                              err);
+    if (d->kind <= CANDIDATE_LONGER)
+        return read_run(d, j, l, modules, err);
+    const json_t *reads = json_object_get(j, "reads"), *writes;
+    writes = json_object_get(j, "writes");
+    int status = read_formats(d->in_formats, &d->n_in, reads, 1, err);
+    return status == STRATA_OK
+               ? read_formats(d->out_formats, &d->n_out, writes ? writes : reads, 1, err)
+               : status;
 }
 
 static int read_label(struct plan_label *out, const json_t *j, strata_error *err)

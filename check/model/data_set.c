@@ -5,6 +5,7 @@
  */
 #include "check/model/data_set.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -47,8 +48,8 @@ static int open_tensor(const struct onnx_model **out, const char *folder,
     *out = NULL;
     if (!path)
         return error_no_memory(err, 0, "a path");
-    int status =
-        access(path, F_OK) == 0 ? onnx_open_tensor(out, path, NULL, err) : STRATA_OK;
+    const bool none = access(path, F_OK) != 0 && errno == ENOENT;
+    int status = none ? STRATA_OK : onnx_open_tensor(out, path, NULL, err);
     free(path);
     return status;
 }

@@ -16,20 +16,29 @@ static bool has_free(const struct planner_model *m, const struct planner_candida
     for (size_t i = m->n_candidates; i-- > 0 && m->candidates[i].node == c->node;) {
         const struct planner_candidate *o = &m->candidates[i];
         if (o->kind == c->kind && o->in_formats[0] == c->in_formats[0] &&
-            o->pad == c->pad && o->fused == c->fused && o->grouped == c->grouped &&
-            o->longer == c->longer && o->homed == c->homed)
+            o->out_formats[0] == c->out_formats[0] && o->pad == c->pad &&
+            o->fused == c->fused && o->grouped == c->grouped && o->longer == c->longer &&
+            o->homed == c->homed)
             return true;
     }
     return false;
 }
 
+static int add_between(struct planner_model *m, struct planner_candidate c, int in_format,
+                       int out_format, strata_error *err)
+{
+    c.row = -1;
+    for (int i = 0; i < PLAN_MAX_PORTS; i++) {
+        c.in_formats[i] = in_format;
+        c.out_formats[i] = out_format;
+    }
+    return has_free(m, &c) ? STRATA_OK : planner_keep_candidate(m, &c, NULL, err);
+}
+
 static int add_free(struct planner_model *m, struct planner_candidate c, int format,
                     strata_error *err)
 {
-    c.row = -1;
-    for (int i = 0; i < PLAN_MAX_PORTS; i++)
-        c.in_formats[i] = c.out_formats[i] = format;
-    return has_free(m, &c) ? STRATA_OK : planner_keep_candidate(m, &c, NULL, err);
+    return add_between(m, c, format, format, err);
 }
 
 /* What each node whose tail holds this one can have computed, and in which formats. */
@@ -183,6 +192,17 @@ static int add_alias(const struct planner *planner, struct planner_model *m, int
                     format, err);
 }
 
+/* From a format to another one. */
+static int add_turned(const struct planner *planner, struct planner_model *m, int node,
+                      int in_format, int out_format, strata_error *err)
+{
+    const struct planner_candidate c = {.kind = CANDIDATE_ALIAS, .node = node};
+    return planner_turns_nothing(planner, planner->nodes[node].layer, in_format,
+                                 out_format)
+               ? add_between(m, c, in_format, out_format, err)
+               : STRATA_OK;
+}
+
 static int add_unread(struct planner_model *m, int node, strata_error *err)
 {
     return add_free(m, (struct planner_candidate){.kind = CANDIDATE_UNREAD, .node = node},
@@ -203,7 +223,10 @@ static int add_decided(struct planner *planner, struct planner_model *m, int nod
         return add_join(planner, m, node, d->in_formats[0], planner->record ? d : NULL,
                         err);
     if (d->kind == CANDIDATE_ALIAS && !join)
-        return add_alias(planner, m, node, d->in_formats[0], err);
+        return d->in_formats[0] == d->out_formats[0]
+                   ? add_alias(planner, m, node, d->in_formats[0], err)
+                   : add_turned(planner, m, node, d->in_formats[0], d->out_formats[0],
+                                err);
     return STRATA_OK;
 }
 
@@ -232,5 +255,9 @@ int planner_find_free(struct planner *planner, struct planner_model *m, int node
         status = (join ? add_join(planner, m, node, c.in_formats[0], NULL, err)
                        : add_alias(planner, m, node, c.in_formats[0], err));
     }
+    for (int in = 0; in < STRATA_FORMAT_COUNT && status == STRATA_OK; in++)
+        for (int out = 0; out < STRATA_FORMAT_COUNT && status == STRATA_OK; out++)
+            if (in != out && seen >> in & 1 && seen >> out & 1)
+                status = add_turned(planner, m, node, in, out, err);
     return status;
 }

@@ -42,6 +42,111 @@ static bool shuffle_is_alias(const strata_network *net, const struct network_lay
             memcmp(in->dims, out->dims, 2 * sizeof *in->dims) == 0);
 }
 
+/* ---- another format ------------------------------------------------------------------
+ */
+
+/* A tensor's memory as sizes, outermost first: pieces of dims, which have numbers. */
+struct pieces {
+    int n, number[2 * STRATA_MAX_RANK];
+};
+
+/* Dims of a Shuffle's middle, before and behind its reshape, both cut so that the pieces
+ * are the same: those of dim d are [first[d], first[d + 1]). */
+struct refined {
+    int64_t size[2 * STRATA_MAX_RANK];
+    int before[STRATA_MAX_RANK + 1], behind[STRATA_MAX_RANK + 1];
+};
+
+static bool refine(struct refined *r, const int64_t *before, int n_before,
+                   const int64_t *behind, int n_behind)
+{
+    int n = 0, i = 0, k = 0;
+    int64_t a = 1, b = 1;
+    for (;; n++) {
+        for (; a == 1 && i < n_before; i++) {
+            r->before[i] = n;
+            a = before[i];
+        }
+        for (; b == 1 && k < n_behind; k++) {
+            r->behind[k] = n;
+            b = behind[k];
+        }
+        if (a == 1 || b == 1)
+            break;
+        r->size[n] = a < b ? a : b;
+        if (r->size[n] < 1 || a % r->size[n] != 0 || b % r->size[n] != 0)
+            return false;
+        a /= r->size[n];
+        b /= r->size[n];
+    }
+    r->before[n_before] = r->behind[n_behind] = n;
+    return a == b;
+}
+
+/* The dim that is k-th in memory. */
+static int dim_in_memory(const struct format *f, int rank, int k)
+{
+    if (f->order == ORDER_LAST && rank > 2)
+        return k == 0 ? 0 : k == rank - 1 ? 1 : k + 1;
+    if (f->order == ORDER_BATCH)
+        return (k + 1) % rank;
+    return k;
+}
+
+/* Whether a format has its dims one after another in memory, each as a whole. */
+static bool has_whole_dims(const struct format *f, const struct network_tensor *t)
+{
+    return f->vector == 1 ||
+           (f->order == ORDER_LAST && t->rank > 1 && t->dims[1] % f->vector == 0);
+}
+
+static void put_pieces(struct pieces *p, const int *first, int dim)
+{
+    for (int i = first[dim]; i < first[dim + 1]; i++)
+        p->number[p->n++] = i;
+}
+
+static int place_in(strata_ints order, int dim)
+{
+    int at = 0;
+    while (order.n && order.v[at] != dim)
+        at++;
+    return order.n ? at : dim;
+}
+
+bool planner_turns_nothing(const struct planner *planner,
+                           const struct network_layer *layer, int in_format,
+                           int out_format)
+{
+    const struct format *a = format_at(in_format), *b = format_at(out_format);
+    if (!planner->network->build.fusion || layer->impl || a->dtype != b->dtype ||
+        strcmp(layer->type->full_name, "core::Shuffle@1") != 0)
+        return false;
+    const strata_shuffle *p = layer->params;
+    const struct network_tensor *in = &planner->network->tensors[layer->inputs[0]];
+    const struct network_tensor *out = &planner->network->tensors[layer->outputs[0]];
+    int64_t before[STRATA_MAX_RANK], behind[STRATA_MAX_RANK];
+    struct refined r;
+    struct pieces x = {0}, y = {0};
+    for (int d = 0; d < in->rank; d++)
+        before[d] = in->dims[p->first.n ? p->first.v[d] : d];
+    for (int d = 0; d < out->rank; d++)
+        behind[p->second.n ? p->second.v[d] : d] = out->dims[d];
+    if (!has_whole_dims(a, in) || !has_whole_dims(b, out) ||
+        !refine(&r, before, in->rank, behind, out->rank))
+        return false;
+    for (int k = 0; k < in->rank; k++)
+        put_pieces(&x, r.before, place_in(p->first, dim_in_memory(a, in->rank, k)));
+    for (int k = 0; k < out->rank; k++) {
+        const int dim = dim_in_memory(b, out->rank, k);
+        put_pieces(&y, r.behind, p->second.n ? (int)p->second.v[dim] : dim);
+    }
+    return x.n == y.n && memcmp(x.number, y.number, (size_t)x.n * sizeof(int)) == 0;
+}
+
+/* ---- the same format -----------------------------------------------------------------
+ */
+
 static bool scale_is_alias(const struct network_layer *layer)
 {
     const strata_scale *p = layer->params;

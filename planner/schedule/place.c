@@ -19,7 +19,9 @@ int schedule_alias(struct schedule *s, const struct planner_node *n,
             break;
         struct execution_value *v = &s->x->values[out];
         v->alias = in;
-        v->begin = planner_find_alias(s->planner, n->layer, i, v->format).begin;
+        v->begin = s->x->values[in].format == v->format
+                       ? planner_find_alias(s->planner, n->layer, i, v->format).begin
+                       : 0; /* all of it, turned */
         v->pitched = label.stage == PLAN_CUT;
         status = schedule_relabel(s->x, in, out, err);
     }

@@ -150,10 +150,26 @@ ROW_INLINE void take_points(const strata_run *r, const float *grid, struct tile 
     }
 }
 
+/* Pixel j if its four taps along the row are neighbours, as away from a border. */
+ROW_INLINE int take_inside(struct tile *t, const struct along *h, const struct along *w,
+                           int64_t j)
+{
+    const int64_t first = w->at[0][j];
+    if (w->at[1][j] != first + 1 || w->at[2][j] != first + 2 || w->at[3][j] != first + 3)
+        return 0;
+    for (int k = 0; k < 4; k++)
+        t->row[j * 4 + k] = h->at[k][j] + first;
+    t->has_zeros |= patch_products(t->patch + j * 16, &h->weight[0][j], &w->weight[0][j],
+                                   TILE);
+    return 1;
+}
+
 /* Pixel j: its rows, each a window of neighbours. */
 ROW_INLINE void take_patch(struct tile *t, const struct along *h, const struct along *w,
                            int64_t j, int64_t size, int32_t taps)
 {
+    if (taps == 4 && take_inside(t, h, w, j))
+        return;
     float window[GRID_TAPS], weight[GRID_TAPS];
     int64_t at[GRID_TAPS];
     for (int32_t k = 0; k < taps; k++) {

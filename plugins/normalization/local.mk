@@ -32,6 +32,7 @@ EXTRA_DIST += plugins/normalization/channels.h \
 	plugins/normalization/definition.h \
 	plugins/normalization/held.cuh \
 	plugins/normalization/job.cuh \
+	plugins/normalization/lines.h \
 	plugins/normalization/normalization.h \
 	plugins/normalization/packed.cuh \
 	plugins/normalization/pieces.cuh \

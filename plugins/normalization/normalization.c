@@ -6,6 +6,7 @@
  */
 #include "plugins/normalization/channels.h"
 #include "plugins/normalization/definition.h"
+#include "plugins/normalization/lines.h"
 
 static const char *const kinds[] = {"layer", "rms", "group", "instance", "batch", "lp"};
 
@@ -205,12 +206,49 @@ static void norm_lp_row(const struct norm_call *c, int64_t row, int64_t n)
     }
 }
 
+/* Whether rows are read and written as they lie, and nothing else is done. */
+static bool has_lines(const struct norm_call *c, int64_t n)
+{
+    const strata_run *r = c->run;
+    return r->in[0].dtype == STRATA_FP32 && r->out[0].dtype == STRATA_FP32 &&
+           !c->residual && !c->sum && !(r->epilogue->flags & STRATA_EPILOGUE_ACTIVATION) &&
+           n <= GATHER_STRETCH;
+}
+
+static void norm_lines(const struct norm_call *c, const struct norm_lines_code *code,
+                       int64_t rows, int64_t n)
+{
+    const strata_normalization *p = c->params;
+    const int out = norm_mean_output(p);
+    const struct norm_lines l = {
+        .x = c->run->in[0].data,
+        .scale = c->run->weight[NORM_SCALE].data,
+        .bias = c->run->weight[NORM_BIAS].data,
+        .y = c->run->out[0].data,
+        .mean = p->statistics ? c->run->out[out].data : NULL,
+        .factor = p->statistics ? c->run->out[out + 1].data : NULL,
+        .n = n,
+        .epsilon = p->epsilon,
+        .centred = p->kind == STRATA_NORMALIZATION_LAYER,
+    };
+    const int64_t fit = n < NORM_ELEMENTS ? NORM_ELEMENTS / n : 1;
+    const int64_t some = fit < NORM_ROWS ? fit : NORM_ROWS;
+#pragma omp parallel for schedule(static) if (rows * n >= WALK_PARALLEL)
+    for (int64_t row = 0; row < rows; row += some)
+        code->run(&l, row, rows - row < some ? rows - row : some);
+}
+
 static int norm_rows(const struct norm_call *c)
 {
     const strata_tensor *x = &c->run->in[0];
     const bool lp = c->params->kind == STRATA_NORMALIZATION_LP;
     const int64_t n = norm_span(x, norm_axis(c->params, x->rank), x->rank);
     const int64_t rows = x->count / n;
+    const struct norm_lines_code *code = norm_lines_choose(n);
+    if (code && !lp && has_lines(c, n)) {
+        norm_lines(c, code, rows, n);
+        return STRATA_OK;
+    }
 #pragma omp parallel for schedule(static) if (x->count >= WALK_PARALLEL)
     for (int64_t row = 0; row < rows; row++)
         if (lp)

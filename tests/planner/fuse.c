@@ -133,14 +133,34 @@ static const struct {
          "second = 1, 0, 2\n"
          "[layer t]\ntype = Activation\nkind = tanh\n",
      {"r", "t"}},
-    {"a transpose of a dim of 1 and two others stays",
-     HEAD("t") "[input x]\nshape = 2 x 1 x 9 x 5\n" RELU("r", "")
-         "[layer f]\ntype = Shuffle\nfirst = 0, 3, 1, 2\n"
+    {"a transpose that no layout has stays",
+     HEAD("t") "[input x]\nshape = 2 x 1 x 3 x 5 x 7\n" RELU("r", "")
+         "[layer f]\ntype = Shuffle\nfirst = 0, 3, 2, 1, 4\n"
          "[layer t]\ntype = Activation\nkind = tanh\n",
      {"r", "f", "t"}},
-    {"a transpose after a reshape to a dim of 1 stays",
-     HEAD("t") "[input x]\nshape = 2 x 6 x 1 x 5\n" RELU("r", "")
-         "[layer f]\ntype = Shuffle\nshape = 12, 5, 1\nsecond = 1, 0, 2\n"
+    {"one after a reshape, too",
+     HEAD("t") "[input x]\nshape = 2 x 6 x 3 x 5\n" RELU("r", "")
+         "[layer f]\ntype = Shuffle\nshape = 4, 3, 1, 3, 5\nsecond = 0, 3, 2, 1, 4\n"
+         "[layer t]\ntype = Activation\nkind = tanh\n",
+     {"r", "f", "t"}},
+    {"a transpose from channels-last is erased",
+     HEAD("t") "[input x]\nshape = 2 x 3 x 9 x 5\n" RELU("r", "")
+         "[layer f]\ntype = Shuffle\nfirst = 0, 2, 3, 1\n"
+         "[layer t]\ntype = Activation\nkind = tanh\n",
+     {"r", "t"}},
+    {"one to channels-last, behind rows of tokens",
+     HEAD("t") "[input x]\nshape = 2 x 20 x 16\n" RELU("r", "")
+         "[layer f]\ntype = Shuffle\nfirst = 0, 2, 1\nshape = 0, 16, 4, 5\n"
+         "[layer t]\ntype = Activation\nkind = tanh\n",
+     {"r", "t"}},
+    {"and back to rows of tokens",
+     HEAD("t") "[input x]\nshape = 2 x 16 x 4 x 5\n" RELU("r", "")
+         "[layer f]\ntype = Shuffle\nshape = 0, 16, 20\nsecond = 0, 2, 1\n"
+         "[layer t]\ntype = Activation\nkind = tanh\n",
+     {"r", "t"}},
+    {"heads of tokens stay",
+     HEAD("t") "[input x]\nshape = 2 x 20 x 16\n" RELU("r", "")
+         "[layer f]\ntype = Shuffle\nshape = 0, 20, 2, 8\nsecond = 0, 2, 1, 3\n"
          "[layer t]\ntype = Activation\nkind = tanh\n",
      {"r", "f", "t"}},
     {"halves are erased, though one is written over",
@@ -296,7 +316,7 @@ static const struct {
     {HEAD("sum") INPUT "[layer c]\ntype = Softmax\n"
                        "[layer sum]\ntype = ElementWise\ninputs = c, x\n",
      NULL, "sum", "c: no impl of it adds a residual", false},
-    {HEAD("b") INPUT RELU("r", "") "[layer b]\ntype = Shuffle\nfirst = 0, 2, 3, 1\n",
+    {HEAD("b") INPUT RELU("r", "") "[layer b]\ntype = Shuffle\nfirst = 0, 3, 2, 1\n",
      NULL, "b", "r: only a Shuffle is composed with it", false},
     {HEAD("b") INPUT
      "[layer a]\ntype = Shuffle\nfirst = 0, 2, 1, 3\nshape = 0, 3, -1, 4\n"

@@ -18,6 +18,7 @@ CRITERION_TESTS += \
 	tests/planner/fusion/project \
 	tests/planner/fusion/reduce \
 	tests/planner/fusion/slices \
+	tests/planner/fusion/turned \
 	tests/planner/linear \
 	tests/planner/merge \
 	tests/planner/merge_faults \
@@ -60,6 +61,9 @@ tests_planner_fusion_bottleneck_SOURCES = tests/planner/fusion/bottleneck.c \
 	tests/engine/engine_session.h
 tests_planner_fusion_pooled_SOURCES = tests/planner/fusion/pooled.c \
 	tests/planner/fusion/chains.h tests/planner/fusion/prices.h \
+	tests/planner/fusion/fusing.h tests/planner/planning.h \
+	tests/engine/engine_session.h
+tests_planner_fusion_turned_SOURCES = tests/planner/fusion/turned.c \
 	tests/planner/fusion/fusing.h tests/planner/planning.h \
 	tests/engine/engine_session.h
 tests_planner_fusion_inverted_SOURCES = tests/planner/fusion/inverted.c \

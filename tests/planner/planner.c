@@ -25,8 +25,8 @@ static const char near_net[] =
     "[layer b]\ntype = Convolution\nfilters = 16\nkernel = 1\ninputs = r\nweights = w:b\n"
     "[layer cat]\ntype = Concatenation\ninputs = r, b\n"
     "[layer y]\ntype = Pooling\nkind = max\nkernel = 2\nstride = 2\n"
-    "[layer f]\ntype = Shuffle\ninputs = b\nfirst = 0, 2, 3, 1\n"
-    "[layer t]\ntype = Shuffle\nfirst = 0, 3, 1, 2\nshape = 1, 4, 32, 8\n"
+    "[layer f]\ntype = Shuffle\ninputs = b\nfirst = 0, 3, 2, 1\n"
+    "[layer t]\ntype = Shuffle\nfirst = 0, 3, 2, 1\nshape = 1, 4, 32, 8\n"
     "second = 0, 2, 1, 3\n";
 
 static const char far_net[] =

@@ -152,7 +152,7 @@ static int write_config(const struct folder *f, struct deployment *d, bool force
     char path[2560];
     bool labels;
     snprintf(path, sizeof path, "%s/config.pbtxt", f->model);
-    d->keeps_config = !force && access(path, F_OK) == 0;
+    d->keeps_config = !force && (access(path, F_OK) == 0 || errno != ENOENT);
     if (d->keeps_config)
         return find_lacking(d, path, err);
     char *text = deploy_config(d, &labels);

@@ -161,6 +161,17 @@ static struct node *emit_piece(struct match *m)
     return match_add(m, "Reshape", reshape, 2);
 }
 
+/* An operand that stretches anyway need not be stretched before. */
+static struct node *emit_stretched(struct match *m)
+{
+    struct node *y = match_again(m, "y");
+    const int expanded = match_value(m, "e");
+    for (int i = 0; y && i < y->n_in; i++)
+        if (y->in[i] == expanded)
+            node_set_input(match_graph(m), y, i, match_value(m, "c"));
+    return y;
+}
+
 #define ROW(text_, emit_)                                                                \
     {                                                                                    \
         .text = text_, .check = has_elements, .emit = emit_                              \
@@ -171,6 +182,8 @@ static const struct pattern plain[] = {
     {.text = "y = Gather x I", .check = is_one_index, .emit = emit_piece},
     ROW("a = " RESHAPE " x ...; y = " RESHAPE " a ...", emit_reshape),
     ROW("a = Transpose x; y = Transpose a", emit_order),
+    ROW("e = Expand c ...; y = Add|Sub|Mul|Div x e", emit_stretched),
+    ROW("e = Expand c ...; y = Sub|Div e x", emit_stretched),
 };
 const struct pattern_table pattern_orders = {plain, ARRAY_LENGTH(plain)};
 

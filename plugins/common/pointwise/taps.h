@@ -210,6 +210,23 @@ ROW_INLINE int64_t patch_window(float *window, const int64_t *at, const float *w
     return first;
 }
 
+typedef float four_floats __attribute__((vector_size(16)));
+typedef int32_t four_truths __attribute__((vector_size(16)));
+
+/* Four weights, `step` apart, times four, as rows; not 0 if a product is. */
+ROW_INLINE int patch_products(float *patch, const float *down, const float *across,
+                              int64_t step)
+{
+    const four_floats row = {across[0], across[step], across[2 * step], across[3 * step]};
+    four_truths zero = {0};
+    for (int k = 0; k < 4; k++) {
+        const four_floats value = down[k * step] * row;
+        memcpy(patch + 4 * k, &value, sizeof value);
+        zero |= value == 0;
+    }
+    return zero[0] | zero[1] | zero[2] | zero[3];
+}
+
 /* ---- the functions for this processor ------------------------------------------------
  */
 

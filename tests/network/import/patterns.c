@@ -292,6 +292,14 @@ static const struct pattern_case cases[] = {
      NULL},
     {X, "y = core::Pooling x global=1 kind=average", "core::Pooling", "global = yes\n",
      NULL},
+    /* operands that stretch */
+    {"x=2x3x8 c=2x1x8", "e = Expand c [2,3,8]; y = Div x e", "ElementWise", NULL, NULL},
+    {"x=2x3x8 c=2x1x8", "e = Expand c [2,3,8]; y = Add e x", "ElementWise", NULL, NULL},
+    {"x=2x3x8 c=1x8", "e = Expand c [2,3,8]; y = Sub e x", "ElementWise", NULL, NULL},
+    {"x=1x3x8 c=2x1x8", "e = Expand c [2,3,8]; y = Mul x e", "ElementWise", NULL, NULL},
+    {"x=1x3x8 c=2x1x1", "e = Expand c [2,1,8]; y = Mul x e", "ElementWise", NULL, NULL},
+    {"x=1x3x8 c=1x1x8", "e = Expand c [2,1,8]; y = Mul x e", "Expand ElementWise", NULL,
+     NULL},
     /* shuffles */
     ROWS("a = Reshape x [2,3,2,4]; y = Transpose a perm=0,2,1,3", "Shuffle", NULL),
     ROWS("a = Transpose x perm=0,2,1; y = Reshape a [2,4,-1]", "Shuffle",
