@@ -12,6 +12,7 @@ CUDA_PLUGIN_KERNELS += plugins/normalization/cuda.cu \
 	plugins/normalization/ring.cu \
 	plugins/normalization/short.cu \
 	plugins/normalization/slab.cu \
+	plugins/normalization/step.cu \
 	plugins/normalization/stream.cu
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/normalization-cuda.la
@@ -24,6 +25,7 @@ plugins_normalization_cuda_la_LIBADD = plugins/normalization/cuda.lo \
 	plugins/normalization/ring.lo \
 	plugins/normalization/short.lo \
 	plugins/normalization/slab.lo \
+	plugins/normalization/step.lo \
 	plugins/normalization/stream.lo \
 	$(CUDA_LIBS)
 endif
