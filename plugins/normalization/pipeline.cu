@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Group normalization where channels lie side by side, of tensors that are many times as
- * large as what a device holds: clusters stay, a block on a multiprocessor, and take slabs
- * in turns. Memory is read once, and reads and writes go on side by side all the time.
+ * large as what a device holds: clusters stay, a block on a multiprocessor, and take
+ * slabs in turns. Memory is read once, and reads and writes go on side by side all the
+ * time.
  *
  * Every thread loads, measures and writes packs of its own, through places of a ring in
  * shared memory that are nobody else's, so that no barrier is between: at step k it
- * measures packs of step k, writes those of step k - delay, and asks for those of step k +
- * PIPELINE_AHEAD into the places that these leave. Some warps beside join what threads
+ * measures packs of step k, writes those of step k - delay, and asks for those of step k
+ * + PIPELINE_AHEAD into the places that these leave. Some warps beside join what threads
  * have measured of a slab, exchange that with the cluster's other blocks and leave means
  * and factors for the threads, which come back to the slab later.
  *
  * Threads read where the copy engine would be slow (stream.cu): rows of a slab are short.
  *
  * The delay is more than a slab's steps, so that its moments are known by then. It is two
- * slabs' at most, for then those of the PIPELINE_MEETINGS-th slab before have been read by
- * all blocks: who has measured a slab writes the second one before it, whose moments it
- * had from all others.
+ * slabs' at most, for then those of the PIPELINE_MEETINGS-th slab before have been read
+ * by all blocks: who has measured a slab writes the second one before it, whose moments
+ * it had from all others.
  */
 #include "kernels/shared.cuh"
 #include "plugins/normalization/pipeline_step.cuh"
@@ -88,8 +89,7 @@ static __device__ inline void pipeline_run(const pipeline_shared &m, const norm_
 #endif
 
 template <typename T, bool Even>
-static __global__ void
-__launch_bounds__(PIPELINE_THREADS + 32 * PIPELINE_JOINERS, 1)
+static __global__ void __launch_bounds__(PIPELINE_THREADS + 32 * PIPELINE_JOINERS, 1)
     pipeline_kernel(const __grid_constant__ norm_job job,
                     const __grid_constant__ norm_pipeline s)
 {
@@ -178,8 +178,8 @@ static int pipeline_cut(norm_pipeline &s, const void *kernel, int size, int64_t 
     int64_t least = INT64_MAX;
     int found = 0;
     for (int span = s.channels; span > 0 && !found; span -= s.each)
-        for (int blocks = SLAB_BLOCKS;
-             blocks > 1 && pipeline_spans(s, span, size); blocks--) {
+        for (int blocks = PIPELINE_LANES; blocks > 1 && pipeline_spans(s, span, size);
+             blocks--) {
             pipeline_launch l;
             int clusters = 0;
             if (!pipeline_shape(s, span, blocks, size, images))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What pipeline.cu's warps share, and what joiners do: moments of a block's part of a slab
- * from those of its threads, of the slab from those of its blocks.
+ * What pipeline.cu's warps share, and what joiners do: moments of a block's part of a
+ * slab from those of its threads, of the slab from those of its blocks.
  */
 #ifndef PLUGINS_NORMALIZATION_PIPELINE_CUH
 #define PLUGINS_NORMALIZATION_PIPELINE_CUH
@@ -12,10 +12,11 @@
 #define PIPELINE_THREADS 320 /* of a block, beside joiners */
 #define PIPELINE_JOINERS 2   /* warps */
 #define PIPELINE_PACKS 4     /* of a thread at a step */
-#define PIPELINE_AHEAD 4     /* steps whose loads are on their way */
+#define PIPELINE_AHEAD 3     /* steps whose loads are on their way */
+#define PIPELINE_LANES 8     /* that join a group's moments; blocks at most */
 #define PIPELINE_MEETINGS 4
 
-enum { PIPELINE_PART = 1, PIPELINE_JOINED }; /* named barriers */
+enum { PIPELINE_PART = 1 }; /* named barrier */
 
 struct norm_pipeline {
     int64_t pixels;              /* of an image */
@@ -79,37 +80,46 @@ static __device__ inline void pipeline_init(const pipeline_shared &m,
 {
     for (uint32_t i = 0; i < PIPELINE_MEETINGS; i++)
         barrier_init(m.told + i * 8, 1);
-    barrier_init(m.joined, PIPELINE_JOINERS);
+    barrier_init(m.joined, PIPELINE_JOINERS * 32);
     for (uint32_t i = 0; i < 2; i++)
-        barrier_init(m.ready + i * 8, 1);
+        barrier_init(m.ready + i * 8, (uint32_t)s.groups);
     barrier_publish();
     for (uint32_t i = 0; i < PIPELINE_MEETINGS; i++)
         barrier_expect(m.told + i * 8, (uint32_t)(s.blocks * s.groups) * 8);
 }
 
-/* Of a group, by a warp: what threads have of it. A column of packs has it as the first or
- * the second of its groups. */
-template <int N>
-static __device__ inline float2 pipeline_join(const pipeline_shared &m,
-                                              const norm_pipeline &s, int group,
-                                              int count)
+static __device__ inline float pipeline_sum(float x)
 {
-    const int lane = (int)threadIdx.x % 32, begin = group * s.each, end = begin + s.each;
+#pragma unroll
+    for (int d = PIPELINE_LANES / 2; d > 0; d /= 2)
+        x += __shfl_xor_sync(0xffffffffu, x, d);
+    return x;
+}
+
+/* Of a group, by neighbouring lanes: what threads have of it. A column of packs has it as
+ * the first or the second of its groups; the first threads have a pixel more. */
+template <int N>
+static __device__ inline float2
+pipeline_join(const pipeline_shared &m, const norm_pipeline &s, int group, int count)
+{
+    const int lane = (int)threadIdx.x % PIPELINE_LANES, begin = group * s.each;
+    const int end = group < s.groups ? begin + s.each : 0, rows = min(s.down, count);
+    const int each = count / s.down, more = count - each * s.down;
     float mean = 0, all = 0;
 #pragma unroll 1
     for (int pass = 0; pass < 2; pass++) {
         all = 0;
         for (int c = begin / N; c * N < end; c++) {
             const float2 *part = m.part + (c * N < begin ? PIPELINE_THREADS : 0) + c;
-            const int own = min(c * N + N, end) - max(c * N, begin);
-            for (int row = lane; row < s.down && row < count; row += 32) {
+            const float own = (float)(min(c * N + N, end) - max(c * N, begin));
+#pragma unroll 4
+            for (int row = lane; row < rows; row += PIPELINE_LANES) {
                 const float2 t = part[row * s.across];
-                const float n = (float)(((count - row - 1) / s.down + 1) * own);
-                const float d = t.x - mean;
+                const float n = (float)(each + (row < more)) * own, d = t.x - mean;
                 all += pass ? fmaf(n * d, d, t.y) : n * t.x;
             }
         }
-        all = slab_sum(all);
+        all = pipeline_sum(all);
         if (!pass)
             mean = count ? all / ((float)count * (float)s.each) : 0;
     }
@@ -122,35 +132,37 @@ static __device__ inline void pipeline_tell(const pipeline_shared &m,
                                             const norm_pipeline &s, int warp, int rank,
                                             uint32_t meeting)
 {
-    const int lane = (int)threadIdx.x % 32, count = pipeline_count(s, rank);
+    enum { GROUPS = 32 / PIPELINE_LANES };
+    const int lane = (int)threadIdx.x % 32, block = lane % PIPELINE_LANES;
+    const int count = pipeline_count(s, rank);
     const float2 *to = m.ranks + ((int)meeting * s.blocks + rank) * s.groups;
-    for (int g = warp; g < s.groups; g += PIPELINE_JOINERS) {
+    for (int first = warp * GROUPS; first < s.groups;
+         first += PIPELINE_JOINERS * GROUPS) {
+        const int g = first + lane / PIPELINE_LANES;
         const float2 joined = pipeline_join<N>(m, s, g, count);
-        if (lane < s.blocks)
+        if (g < s.groups && block < s.blocks)
             send_two(address_of_rank((uint32_t)__cvta_generic_to_shared(to + g),
-                                     (uint32_t)lane),
-                     address_of_rank(m.told + meeting * 8, (uint32_t)lane), joined.x,
+                                     (uint32_t)block),
+                     address_of_rank(m.told + meeting * 8, (uint32_t)block), joined.x,
                      joined.y);
     }
-    __syncwarp();
-    if (lane == 0)
-        barrier_arrive(m.joined);
+    barrier_arrive(m.joined);
 }
 
-/* Of a group, by a warp: what the blocks have, to mean and factor. */
+/* Of a group, by neighbouring lanes: what the blocks have, to mean and factor. */
 static __device__ inline float2 pipeline_close(const float2 *ranks, const norm_job &job,
                                                const norm_pipeline &s, int group)
 {
-    const int lane = (int)threadIdx.x % 32;
+    const int block = (int)threadIdx.x % PIPELINE_LANES;
     const float total = (float)s.pixels * (float)s.each;
     float2 t = make_float2(0, 0);
     float n = 0;
-    if (lane < s.blocks) {
-        t = ranks[lane * s.groups + group];
-        n = (float)pipeline_count(s, lane) * (float)s.each;
+    if (block < s.blocks && group < s.groups) {
+        t = ranks[block * s.groups + group];
+        n = (float)pipeline_count(s, block) * (float)s.each;
     }
-    const float mean = slab_sum(n * t.x) / total, d = t.x - mean;
-    return make_float2(mean, norm_factor(job, slab_sum(fmaf(n * d, d, t.y)), total));
+    const float mean = pipeline_sum(n * t.x) / total, d = t.x - mean;
+    return make_float2(mean, norm_factor(job, pipeline_sum(fmaf(n * d, d, t.y)), total));
 }
 
 /* Mean and factor of a slab's groups, for the block. */
@@ -158,25 +170,27 @@ static __device__ inline void pipeline_meet(const pipeline_shared &m, const norm
                                             const norm_pipeline &s, int warp, int rank,
                                             int unit, uint32_t turn)
 {
+    enum { GROUPS = 32 / PIPELINE_LANES };
     const int lane = (int)threadIdx.x % 32;
     const uint32_t meeting = turn % PIPELINE_MEETINGS, told = m.told + meeting * 8;
     const float2 *ranks = m.ranks + (int)meeting * s.blocks * s.groups;
     barrier_wait(told, turn / PIPELINE_MEETINGS % 2);
-    for (int g = warp; g < s.groups; g += PIPELINE_JOINERS) {
+    if (warp == 0 && lane == 0)
+        barrier_expect(told, (uint32_t)(s.blocks * s.groups) * 8);
+    for (int first = warp * GROUPS; first < s.groups;
+         first += PIPELINE_JOINERS * GROUPS) {
+        const int g = first + lane / PIPELINE_LANES;
         const float2 t = pipeline_close(ranks, job, s, g);
-        if (lane != 0)
+        if (g >= s.groups || lane % PIPELINE_LANES != 0)
             continue;
         m.results[(int)(turn % 2) * s.groups + g] = t;
         if (job.mean && rank == 0) {
             job.mean[(int64_t)unit * s.groups + g] = t.x;
             job.inverse[(int64_t)unit * s.groups + g] = t.y;
         }
-    }
-    named_sync(PIPELINE_JOINED, PIPELINE_JOINERS * 32);
-    if (warp == 0 && lane == 0) {
-        barrier_expect(told, (uint32_t)(s.blocks * s.groups) * 8);
         barrier_arrive(m.ready + turn % 2 * 8);
     }
+    __syncwarp();
 }
 
 template <int N>

@@ -14,7 +14,8 @@ struct pipeline_place {
     int column, row; /* pack of a pixel; pixel of a step, or none: s.share */
     int count;       /* pixels of the block */
     int rank, cluster, by;
-    int group, own; /* of the slab, of the pack's first channel; its channels in it */
+    int group, own;   /* of the slab, of the pack's first channel; its channels in it */
+    float n, inverse; /* pixels that the thread has of a slab */
 };
 
 static __device__ inline pipeline_place pipeline_place_of(const norm_pipeline &s, int n)
@@ -31,6 +32,8 @@ static __device__ inline pipeline_place pipeline_place_of(const norm_pipeline &s
     p.count = pipeline_count(s, p.rank);
     p.group = (int)divide_by((uint32_t)(p.column * n), s.by_each);
     p.own = min(n, (p.group + 1) * s.each - p.column * n);
+    p.n = p.row < p.count ? (float)((p.count - p.row - 1) / s.down + 1) : 0;
+    p.inverse = p.row < p.count ? 1 / p.n : 0;
     return p;
 }
 
@@ -72,10 +75,9 @@ static __device__ inline void pipeline_copy(void *shared, const void *memory)
 
 /* Even: every thread has a pixel each time. */
 template <typename T, bool Even>
-static __device__ inline void pipeline_load(uint4 *own, const norm_job &job,
-                                            const norm_pipeline &s,
-                                            const pipeline_place &p,
-                                            pipeline_cursor &from)
+static __device__ inline void
+pipeline_load(uint4 *own, const norm_job &job, const norm_pipeline &s,
+              const pipeline_place &p, pipeline_cursor &from)
 {
     const T *x = (const T *)job.x + from.at;
     const int apart = s.down * s.channels;
@@ -86,13 +88,16 @@ static __device__ inline void pipeline_load(uint4 *own, const norm_job &job,
     from.advance(s, p, 16 / (int)sizeof(T));
 }
 
-/* ---- moments ------------------------------------------------------------------------- */
+/* ---- moments -------------------------------------------------------------------------
+ */
 
 /* Of N channels, about the first pixel of each that the thread has. */
-template <int N> struct pipeline_tally {
+template <int N>
+struct pipeline_tally {
     float first[N], sum[N], square[N];
 
-    template <typename T> __device__ inline void begin(const pack<T, N> &p)
+    template <typename T>
+    __device__ inline void begin(const pack<T, N> &p)
     {
 #pragma unroll
         for (int k = 0; k < N; k++) {
@@ -101,7 +106,8 @@ template <int N> struct pipeline_tally {
         }
     }
 
-    template <typename T> __device__ inline void add(const pack<T, N> &p)
+    template <typename T>
+    __device__ inline void add(const pack<T, N> &p)
     {
 #pragma unroll
         for (int k = 0; k < N; k++) {
@@ -111,20 +117,19 @@ template <int N> struct pipeline_tally {
         }
     }
 
-    /* Mean of channels from..to-1 of n pixels, and squares about it. */
-    __device__ inline float2 close(int from, int to, float n) const
+    /* Mean of channels from..to-1 of the thread's pixels, and squares about it. */
+    __device__ inline float2 close(const pipeline_place &p, int from, int to) const
     {
-        const float inverse = 1 / n;
         float mean = 0, all = 0;
 #pragma unroll
         for (int k = 0; k < N; k++)
-            mean += k >= from && k < to ? fmaf(sum[k], inverse, first[k]) : 0;
+            mean += k >= from && k < to ? fmaf(sum[k], p.inverse, first[k]) : 0;
         mean /= (float)(to - from);
 #pragma unroll
         for (int k = 0; k < N; k++) {
-            const float d = sum[k] * inverse, e = first[k] + d - mean;
+            const float d = sum[k] * p.inverse, e = first[k] + d - mean;
             const float own = fmaxf(square[k] - sum[k] * d, 0);
-            all += k >= from && k < to ? fmaf(n * e, e, own) : 0;
+            all += k >= from && k < to ? fmaf(p.n * e, e, own) : 0;
         }
         return make_float2(mean, all);
     }
@@ -150,26 +155,26 @@ pipeline_measure(pipeline_tally<N> &tally, const uint4 *own, const norm_pipeline
 
 /* At a slab's end: for the joiners, who have read those of the slab before. */
 template <int N>
-static __device__ inline void pipeline_part(const pipeline_shared &m,
-                                            const norm_pipeline &s,
-                                            const pipeline_place &p,
-                                            const pipeline_tally<N> &tally, uint32_t turn)
+static __device__ inline void
+pipeline_part(const pipeline_shared &m, const norm_pipeline &s, const pipeline_place &p,
+              const pipeline_tally<N> &tally, uint32_t turn)
 {
     if (turn > 0)
         barrier_wait(m.joined, (turn - 1) % 2);
     if (p.row < p.count) {
-        const float n = (float)((p.count - p.row - 1) / s.down + 1);
-        m.part[threadIdx.x] = tally.close(0, p.own, n);
+        m.part[threadIdx.x] = tally.close(p, 0, p.own);
         if (p.own < N)
-            m.part[PIPELINE_THREADS + threadIdx.x] = tally.close(p.own, N, n);
+            m.part[PIPELINE_THREADS + threadIdx.x] = tally.close(p, p.own, N);
     }
     named_arrive(PIPELINE_PART, PIPELINE_THREADS + PIPELINE_JOINERS * 32);
 }
 
-/* ---- results ------------------------------------------------------------------------- */
+/* ---- results -------------------------------------------------------------------------
+ */
 
 /* y = (x - shift)*factor + addend of N channels. */
-template <typename T, int N> struct pipeline_affine {
+template <typename T, int N>
+struct pipeline_affine {
     float shift[N], factor[N], addend[N];
 
     /* Of a slab, the turn-th of the block, whose results are waited for. */
