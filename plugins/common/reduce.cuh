@@ -246,12 +246,13 @@ static __global__ void __launch_bounds__(CUDA_BLOCK,
 }
 
 /* The same of rows in one piece, each an output: there is no place to find. */
-template <typename T, int N, typename Op>
-static __global__ void __launch_bounds__(CUDA_BLOCK,
-                                         (sizeof(typename Op::Tally) > 4 ? 4 : 6))
+template <typename T, int N, int U, typename Op>
+static __global__ void
+__launch_bounds__(CUDA_BLOCK, (sizeof(typename Op::Tally) > 4 || U > UNROLL ? 4 : 6))
     line_kernel(const __grid_constant__ reduce_cut cut, Op op, int bits)
 {
     typedef typename Op::Tally Tally;
+    typedef typename word_of<sizeof(T) * N>::type word;
     launch_next();
     wait_for_previous();
     __shared__ Tally warps[CUDA_BLOCK / 32];
@@ -263,13 +264,16 @@ static __global__ void __launch_bounds__(CUDA_BLOCK,
     const int32_t to = live ? (int32_t)cut.rows : 0, step = team * N;
     Tally t;
     op.start(t);
-    for (int32_t row = own * N; row < to; row += UNROLL * step) {
-        pack<T, N> v[UNROLL];
+    for (int32_t row = own * N; row < to; row += U * step) {
+        pack<T, N> v[U];
 #pragma unroll
-        for (int u = 0; u < UNROLL; u++) {
-            v[u] = blank_pack<T, N>(op);
+        for (int u = 0; u < U; u++) {
+            const pack<T, N> blank = blank_pack<T, N>(op);
+            word w; /* or elements are taken out of either at once */
+            memcpy(&w, &blank, sizeof w);
             if (row + u * step < to)
-                v[u] = *(const pack<T, N> *)(x + row + u * step);
+                w = *(const word *)(x + row + u * step);
+            memcpy(&v[u], &w, sizeof w);
         }
         take_along(op, t, v, row, step, to, true);
     }
@@ -476,8 +480,12 @@ static void reduce_launch_width(const reduce_cut &c, const Op &op, cudaStream_t 
     } else {
         const int bits = reduce_team(c, N);
         const unsigned blocks = layer_blocks(c.outputs * c.pieces, CUDA_BLOCK >> bits);
-        (dense && c.pieces == 1) ? launch(line_kernel<T, N, Op>, blocks, bits)
-                                 : launch(row_kernel<T, N, Op>, blocks, bits);
+        const bool seven = bits == 6 && c.rows <= 64 * 7 * N; /* at once, and no more */
+        if (dense && c.pieces == 1)
+            seven ? launch(line_kernel<T, N, 7, Op>, blocks, bits)
+                  : launch(line_kernel<T, N, UNROLL, Op>, blocks, bits);
+        else
+            launch(row_kernel<T, N, Op>, blocks, bits);
     }
     if (c.pieces > 1)
         c.plan.width > 1

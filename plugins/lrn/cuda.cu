@@ -8,40 +8,12 @@
  * window.
  */
 #include "kernels/layer.cuh"
-#include "plugins/lrn/lrn.h"
+#include "plugins/lrn/strip.cuh"
 
 #define LRN_CHANNELS 32  /* of a thread in planes */
 #define LRN_AHEAD 2      /* blocks of channels on their way behind the window */
 #define FIVE_CHANNELS 64 /* the same of the usual window */
 #define FIVE_AHEAD 3
-
-struct lrn_job {
-    const void *x;
-    void *y;
-    lrn l;
-    int64_t threads;
-    int64_t plane;            /* pixels of a plane */
-    int64_t packs;            /* of a plane's pixels, or of a pixel's channels */
-    int64_t image;            /* elements in memory */
-    int32_t channels, blocks; /* blocks: of channels in memory */
-    int32_t segments;         /* of an image's blocks */
-};
-
-/* Of a normal number, within 2 ulps. */
-static __device__ inline float root_near(float x)
-{
-    float y;
-    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
-/* beta = 0.75. Where there is no bias, sums below 2^-126 are 0. */
-static __device__ inline float lrn_usual(float x, float sum, const lrn &l)
-{
-    float root;
-    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(fmaf(l.factor, sum, l.bias)));
-    return x * (root * root_near(root));
-}
 
 static __device__ inline float lrn_value(float x, float sum, const lrn &l)
 {
@@ -346,9 +318,10 @@ static void lrn_window(const strata_run *r)
     else if (x->vector == 2)
         lrn_planes<__half, 1, 2, Half>(r);
     else if (Half == 2 && ((const lrn *)r->state)->beta == 0.75f && aligned &&
-             plane % N == 0)
-        lrn_five<T, N>(r);
-    else if (aligned && plane % N == 0)
+             plane % N == 0) {
+        if (!lrn_strip<T, N>(r, lrn_job_of(r)))
+            lrn_five<T, N>(r);
+    } else if (aligned && plane % N == 0)
         lrn_planes<T, N, 1, Half>(r);
     else
         lrn_planes<T, 1, 1, Half>(r);

@@ -38,16 +38,6 @@ static __device__ inline void step_wait(void)
     asm volatile("barrier.cluster.wait.acquire.aligned;\n" ::: "memory");
 }
 
-/* By the copy engine, to where the barrier expects them. */
-static __device__ inline void step_copy(void *to, const void *from, uint32_t bytes,
-                                        uint32_t barrier)
-{
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
-                 "[%0], [%1], %2, [%3];\n" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
-                 "l"(from), "r"(bytes), "r"(barrier)
-                 : "memory");
-}
-
 /* To the same place of the cluster's block `rank`. */
 static __device__ inline void step_tell(float2 *place, uint32_t rank, float2 t)
 {
@@ -162,9 +152,9 @@ static __device__ inline void step_ask(const norm_job &job, const step_shape &p,
         return;
     barrier_expect(full, (uint32_t)count * bytes);
     for (int r = 0; r < count; r++)
-        step_copy(ring + r * p.share,
-                  (const uint4 *)job.x + step_row(s, r) * p.packs + rank * p.share, bytes,
-                  full);
+        copy_bytes((uint32_t)__cvta_generic_to_shared(ring + r * p.share),
+                   (const uint4 *)job.x + step_row(s, r) * p.packs + rank * p.share,
+                   bytes, full);
 }
 
 /* Moments of a step's rows in the lanes of each warp, placed as step_fold() has it. */

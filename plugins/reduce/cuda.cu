@@ -143,6 +143,23 @@ static __device__ inline pack<T, N> blank_pack(const gathered<A, Y> &op)
     return op.template blank<T, N>();
 }
 
+/* Opaque words: or the compiler makes numbers of all elements ahead of the choice, and
+ * spills them. */
+template <typename T, int N, int U>
+static __device__ inline void keep_packed(pack<T, N> (&v)[U])
+{
+    if constexpr (sizeof(T) == 2 && N % 2 == 0)
+#pragma unroll
+        for (int u = 0; u < U; u++) {
+            uint32_t words[N / 2];
+            memcpy(words, &v[u], sizeof words);
+#pragma unroll
+            for (int i = 0; i < N / 2; i++)
+                asm volatile("" : "+r"(words[i]));
+            memcpy(&v[u], words, sizeof words);
+        }
+}
+
 /* One switch for all lanes: with one for each join, and blanks chosen after loads, rows
  * of 8 KB were bound by instructions (3.6 TB/s on an H200). */
 template <typename A, typename Y>
@@ -168,13 +185,15 @@ take_along(const gathered<A, Y> &op, typename gathered<A, Y>::Tally &t,
         fill_blanks(op, v, row, step, to);
     op.start(odd);
     op.choose([&](auto f) {
+        keep_packed(v);
 #pragma unroll
-        for (int u = 0; u < U; u += 2)
+        for (int u = 0; u < U; u++)
 #pragma unroll
-            for (int k = 0; k < N; k++) {
-                t.value = f(t.value, number(v[u].v[k]));
-                odd.value = f(odd.value, number(v[u + 1].v[k]));
-            }
+            for (int k = 0; k < N; k++)
+                if (u % 2)
+                    odd.value = f(odd.value, number(v[u].v[k]));
+                else
+                    t.value = f(t.value, number(v[u].v[k]));
     });
     op.join(t, odd);
 }
@@ -187,6 +206,7 @@ take_rows(const gathered<A, Y> &op, typename gathered<A, Y>::Tally (&t)[N],
     if (!whole)
         fill_blanks(op, v, row, step, to);
     op.choose([&](auto f) {
+        keep_packed(v);
 #pragma unroll
         for (int u = 0; u < U; u++)
 #pragma unroll
