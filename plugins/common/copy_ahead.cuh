@@ -34,19 +34,6 @@ static __device__ inline void await_copies(void)
     asm volatile("cp.async.wait_group %0;" ::"n"(Later) : "memory");
 }
 
-/* By the copy engine, in one piece of whole 16 bytes, to where a barrier in shared memory
- * expects them. */
-static __device__ inline void copy_bytes(uint32_t shared, const void *memory,
-                                         uint32_t bytes, uint32_t barrier)
-{
-#if __CUDA_ARCH__ >= 900
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
-                 "[%0], [%1], %2, [%3];" ::"r"(shared),
-                 "l"(memory), "r"(bytes), "r"(barrier)
-                 : "memory");
-#endif
-}
-
 static inline int device_attribute(cudaDeviceAttr name)
 {
     int device = 0, value = 0;

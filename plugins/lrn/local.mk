@@ -14,6 +14,3 @@ plugins_lrn_cuda_la_SOURCES =
 plugins_lrn_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_lrn_cuda_la_LIBADD = plugins/lrn/cuda.lo $(CUDA_LIBS)
 endif
-
-EXTRA_DIST += plugins/lrn/job.cuh \
-	plugins/lrn/strip.cuh

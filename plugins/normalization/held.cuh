@@ -79,8 +79,4 @@ bool norm_packed(const norm_job &job, cudaStream_t stream);
 template <typename T>
 bool norm_pairs(const norm_job &job, cudaStream_t stream);
 
-/* The same by clusters, by step.cu. */
-template <typename T>
-bool norm_step(const norm_job &job, cudaStream_t stream);
-
 #endif /* PLUGINS_NORMALIZATION_HELD_CUH */

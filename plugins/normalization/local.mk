@@ -13,7 +13,6 @@ CUDA_PLUGIN_KERNELS += plugins/normalization/cuda.cu \
 	plugins/normalization/ring.cu \
 	plugins/normalization/short.cu \
 	plugins/normalization/slab.cu \
-	plugins/normalization/step.cu \
 	plugins/normalization/stream.cu
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/normalization-cuda.la
@@ -27,7 +26,6 @@ plugins_normalization_cuda_la_LIBADD = plugins/normalization/cuda.lo \
 	plugins/normalization/ring.lo \
 	plugins/normalization/short.lo \
 	plugins/normalization/slab.lo \
-	plugins/normalization/step.lo \
 	plugins/normalization/stream.lo \
 	$(CUDA_LIBS)
 endif
