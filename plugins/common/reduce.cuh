@@ -51,6 +51,8 @@ struct reduce_cut {
     reduce_plan plan;
     int64_t outputs, rows; /* kept*width; run*gone */
     int32_t pieces;
+    int32_t unit;       /* rows that are not cut */
+    int64_t each, more; /* units of a piece, and pieces that have one more */
     int32_t across, down, spans; /* of columns */
 };
 
@@ -83,11 +85,10 @@ static __device__ inline int64_t output_at(const reduce_cut &cut, int64_t o)
     return place_of(p.keep, p.n_kept, kept, true) + (o - kept * p.width) * p.step;
 }
 
-static __device__ inline int64_t piece_start(const reduce_cut &cut, int64_t piece,
-                                             int64_t whole)
+/* The first row of a piece, of which the first `more` have a unit more than `each`. */
+static __device__ inline int64_t piece_start(const reduce_cut &cut, int64_t piece)
 {
-    return cut.pieces == 1 ? cut.rows * piece
-                           : cut.rows / whole * piece / cut.pieces * whole;
+    return (piece * cut.each + (piece < cut.more ? piece : cut.more)) * cut.unit;
 }
 
 /* A piece's, or the result. */
@@ -231,10 +232,10 @@ static __global__ void __launch_bounds__(CUDA_BLOCK,
     const int64_t piece = live ? item - o * pieces : 0;
     const reduce_plan &p = cut.plan;
     const T *x = (const T *)cut.x + place_of(p.keep, p.n_kept, o, false);
-    const int64_t to = live ? piece_start(cut, piece + 1, N) : 0, step = team * N;
+    const int64_t to = live ? piece_start(cut, piece + 1) : 0, step = team * N;
     Tally t;
     op.start(t);
-    for (int64_t row = piece_start(cut, piece, N) + own * N; row < to;
+    for (int64_t row = piece_start(cut, piece) + own * N; row < to;
          row += UNROLL * step) {
         pack<T, N> v[UNROLL];
         load_batch<T, N, UNROLL>(v, cut, x, row, step, to);
@@ -328,14 +329,14 @@ static __global__ void __launch_bounds__(CUDA_BLOCK,
     const int32_t row = (int32_t)threadIdx.x / cut.across;
     const int64_t column = (span * cut.across + lane) * N;
     const bool live = row < cut.down && column < p.width;
-    const int64_t to = live ? piece_start(cut, piece + 1, 1) : 0;
+    const int64_t to = live ? piece_start(cut, piece + 1) : 0;
     const T *x = (const T *)cut.x + place_of(p.keep, p.n_kept, kept, false) + column;
     Tally t[N];
 #pragma unroll
     for (int k = 0; k < N; k++)
         op.start(t[k]);
     const int64_t step = U * cut.down;
-    int64_t i = piece_start(cut, piece, 1) + row;
+    int64_t i = piece_start(cut, piece) + row;
     for (; Dense && i + step - cut.down < to; i += step) {
         pack<T, N> v[U];
 #pragma unroll
@@ -343,9 +344,9 @@ static __global__ void __launch_bounds__(CUDA_BLOCK,
             v[u] = load_once<T, N>(x + (i + u * cut.down) * p.width);
         take_rows(op, t, v, i, cut.down, to, true);
     }
-    for (; i < to; i += UNROLL * cut.down) {
-        pack<T, N> v[UNROLL];
-        load_batch<T, N, UNROLL>(v, cut, x, i, cut.down, to);
+    for (; i < to; i += step) {
+        pack<T, N> v[U];
+        load_batch<T, N, U>(v, cut, x, i, cut.down, to);
         take_rows(op, t, v, i, cut.down, to, false);
     }
 #pragma unroll
@@ -466,8 +467,11 @@ static inline int reduce_team(const reduce_cut &c, int n)
 }
 
 template <typename T, int N, typename Op>
-static void reduce_launch_width(const reduce_cut &c, const Op &op, cudaStream_t stream)
+static void reduce_launch_width(reduce_cut c, const Op &op, cudaStream_t stream)
 {
+    c.unit = c.plan.width > 1 ? 1 : N;
+    c.each = c.rows / c.unit / c.pieces;
+    c.more = c.rows / c.unit - c.each * c.pieces;
     const int U = sizeof(typename Op::Tally) * N <= 32 ? 8 : UNROLL; /* where they fit */
     const bool dense = N > 1 && c.plan.n_gone == 0 && c.rows < 1 << 30;
     const auto launch = [&](auto kernel, unsigned blocks, auto... bits) {

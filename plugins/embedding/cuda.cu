@@ -117,12 +117,25 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
         from_float(&to[i], from[i]);
 }
 
+static bool is_rounded(const strata_node *n)
+{
+    return n->weight[0].dtype == STRATA_FP32 && n->out[0].dtype != STRATA_FP32;
+}
+
+/* A trial has few indices, so that it does not tell which of both is faster. Engines that
+ * were made before `rounded` was there still run so. */
+static int embedding_accept(const strata_node *n)
+{
+    return !is_rounded(n) ? STRATA_OK
+                          : STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                                        "`rounded` is for tables that are rounded");
+}
+
 static int rounded_accept(const strata_node *n)
 {
-    if (n->weight[0].dtype != STRATA_FP32 || n->out[0].dtype == STRATA_FP32)
-        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
-                           "tables are FP32 and rounded to FP16 or BF16");
-    return STRATA_OK;
+    return is_rounded(n) ? STRATA_OK
+                         : STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                                       "tables are FP32 and rounded to FP16 or BF16");
 }
 
 static int rounded_setup(const strata_node *n, void *state)
@@ -175,6 +188,7 @@ static const strata_impl impls[] = {
      .flags = STRATA_PAD_IGNORED,
      .name = "cuda",
      .rows = STRATA_ARRAY(rows),
+     .accept = embedding_accept,
      .run = embedding_run,
      .bandwidth = 0.9},
     {.id = 2,
