@@ -228,7 +228,8 @@ struct hopper_producer {
         const uint32_t barrier = memory.q_full(q.at);
         if (C::Ring)
             barrier_wait(memory.q_empty(q.at), q.parity ^ 1);
-        memory.parts[q.at] = part;
+        if (C::Ring)
+            memory.parts[q.at] = part;
         barrier_expect(barrier, C::QBytes);
         for (int p = 0; p < C::Panels; p++)
             copy_box(memory.q + q.at * C::QBytes + p * C::Rows * PANEL_ROW, &job.q,
