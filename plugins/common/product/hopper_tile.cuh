@@ -100,6 +100,7 @@ struct product_job {
     int32_t row_tiles, column_tiles;
     int32_t units;        /* tiles, or pairs of them, of all products of the batch */
     divisor each, across; /* units of one product; of PRODUCT_GROUP rows of them */
+    divisor low;          /* rows of units of the last PRODUCT_GROUP */
     int32_t split;
     int32_t b_batches;         /* B has as many matrices as A: or 0, one for all */
     int32_t b_early;           /* nobody before this kernel writes B */
@@ -129,7 +130,8 @@ static __device__ inline product_place product_place_of(const product_job &job,
     const uint32_t group = divide_by(at, job.across);
     const uint32_t rest = at - group * job.across.d;
     const uint32_t high = units - group * PRODUCT_GROUP; /* the last may be lower */
-    const uint32_t column = high < PRODUCT_GROUP ? rest / high : rest / PRODUCT_GROUP;
+    const uint32_t column =
+        high < PRODUCT_GROUP ? divide_by(rest, job.low) : rest / PRODUCT_GROUP;
     const uint32_t row = group * PRODUCT_GROUP + rest -
                          column * (high < PRODUCT_GROUP ? high : PRODUCT_GROUP);
     product_place p;
@@ -151,13 +153,18 @@ struct product_share {
     int32_t begin, end;
 };
 
+/* Of a power of two, as blocks that share a tile's depth and rows of a tile are. */
+static __device__ inline int product_log(uint32_t x)
+{
+    return 31 - __clz((int)x);
+}
+
 static __device__ inline product_share product_share_of(const product_job &job,
                                                         uint32_t rank)
 {
-    product_share s;
-    s.begin = (int32_t)((int64_t)job.steps * rank / job.split);
-    s.end = (int32_t)((int64_t)job.steps * (rank + 1) / job.split);
-    return s;
+    const int log = product_log((uint32_t)job.split);
+    const uint32_t steps = (uint32_t)job.steps;
+    return {(int32_t)(steps * rank >> log), (int32_t)(steps * (rank + 1) >> log)};
 }
 
 /* ---- shared memory --------------------------------------------------------------------
@@ -227,7 +234,9 @@ struct product_memory {
         barrier_init(joined(), 1);
         barrier_publish();
         if (C::Splits && split > 1)
-            barrier_expect(joined(), (C::Rows - C::Rows / split) * C::Columns * 4);
+            barrier_expect(joined(),
+                           (C::Rows - (C::Rows >> product_log((uint32_t)split))) *
+                               C::Columns * 4);
     }
 };
 

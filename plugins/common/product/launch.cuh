@@ -170,12 +170,13 @@ static inline cudaError_t product_run(product_job *job, const product_launch &l,
 {
     job->row_tiles = (job->m + l.rows - 1) / l.rows;
     job->column_tiles = (job->n + l.columns - 1) / l.columns;
-    const int64_t each =
-        (l.pair ? (job->row_tiles + 1) / 2 : job->row_tiles) * (int64_t)job->column_tiles;
+    const int64_t high = l.pair ? (job->row_tiles + 1) / 2 : job->row_tiles;
+    const int64_t each = high * job->column_tiles;
     const int64_t units = each * batches;
     job->units = (int32_t)units;
     job->each = divisor_of(each);
     job->across = divisor_of(PRODUCT_GROUP * (int64_t)job->column_tiles);
+    job->low = divisor_of((high - 1) % PRODUCT_GROUP + 1);
     job->split = product_split_of(l, multiprocessors, units, job->steps);
     job->plain =
         job->addend && !job->scale && job->real >= job->n && job->activation.kind < 0;
