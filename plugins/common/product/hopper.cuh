@@ -14,8 +14,8 @@
  *           each, for both
  *   split   the blocks of a cluster share the depth of a tile. Each sends its sums of
  *           some rows to the block that stores these, which adds them by rank
- *   over    results lie where the ring was, so that two blocks fit a multiprocessor: a
- *           block has one tile
+ *   over    results lie where the ring was, so that two blocks fit a multiprocessor, or a
+ *           large tile with a deep ring: a block has one tile
  */
 #ifndef PLUGINS_COMMON_PRODUCT_HOPPER_CUH
 #define PLUGINS_COMMON_PRODUCT_HOPPER_CUH
@@ -198,9 +198,13 @@ struct product_consumer {
             for (int d = 0; d < C::Row / PRODUCT_STEP; d++)
 #pragma unroll
                 for (int p = 0; p < C::Parts; p++)
-                    product<T, C::Columns>::scores(
-                        sum[p], a + (p * 64 * C::Row + d * PRODUCT_STEP) / 16,
-                        b + d * PRODUCT_STEP / 16, step > 0 || d > 0);
+#pragma unroll
+                    for (int c = 0; c < C::Columns / C::Once; c++)
+                        product<T, C::Once>::scores(
+                            (typename C::Sum(&)[C::Once / 8][4])sum[p][c * C::Once / 8],
+                            a + (p * 64 * C::Row + d * PRODUCT_STEP) / 16,
+                            b + (c * C::Once * C::Row + d * PRODUCT_STEP) / 16,
+                            step > 0 || d > 0);
             multiply_commit();
             multiply_wait<1>();
             if (before >= 0)
@@ -376,7 +380,9 @@ static __global__ void __launch_bounds__(C::Threads, C::Blocks)
     const uint32_t rank = blockIdx.x % size;
     const int32_t first = (int32_t)(blockIdx.x / size), by = (int32_t)(gridDim.x / size);
     const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0), group = warp / 4;
-    const product_share k = product_share_of(job, C::Pair ? 0 : rank);
+    product_share k = {0, job.steps};
+    if (C::Splits)
+        k = product_share_of(job, rank);
     if (threadIdx.x == 0) {
         prefetch_map(&job.a);
         prefetch_map(&job.b);

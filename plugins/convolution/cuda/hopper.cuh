@@ -22,7 +22,8 @@
     _(64x32_split)                                                                       \
     _(128x128_deep)                                                                      \
     _(128x128_split)                                                                     \
-    _(192x128_split)
+    _(192x128_split)                                                                     \
+    _(192x256_pair)
 
 #include "plugins/common/product/tactics.h"
 
