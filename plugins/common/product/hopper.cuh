@@ -204,7 +204,7 @@ struct product_consumer {
 #pragma unroll
                     for (int c = 0; c < C::Columns / C::Once; c++)
                         product<T, C::Once>::scores(
-                            (typename C::Sum(&)[C::Once / 8][4])sum[p][c * C::Once / 8],
+                            (typename C::Sum(&)[C::Once / 8][4]) sum[p][c * C::Once / 8],
                             a + (p * 64 * C::Row + d * PRODUCT_STEP) / 16,
                             b + (c * C::Once * C::Row + d * PRODUCT_STEP) / 16,
                             step > 0 || d > 0);
