@@ -60,7 +60,6 @@ struct strip_job {
     int32_t slots;
     bool crosses; /* a shortcut's product is added */
     bool large;   /* L2 has no room for these tensors */
-    bool again;   /* x is what is added, too */
 };
 
 /* Of the last stage. */

@@ -14,8 +14,8 @@
  *           each, for both; tiles of a last row that is left over lie beside each other
  *   split   the blocks of a cluster share the depth of a tile. Each sends its sums of
  *           some rows to the block that stores these, which adds them by rank
- *   over    results lie where the ring was, so that two blocks fit a multiprocessor, or a
- *           large tile with a deep ring: a block has one tile
+ *   over    results lie where the ring was, so that two blocks fit a multiprocessor: a
+ *           block has one tile
  */
 #ifndef PLUGINS_COMMON_PRODUCT_HOPPER_CUH
 #define PLUGINS_COMMON_PRODUCT_HOPPER_CUH
@@ -201,13 +201,9 @@ struct product_consumer {
             for (int d = 0; d < C::Row / PRODUCT_STEP; d++)
 #pragma unroll
                 for (int p = 0; p < C::Parts; p++)
-#pragma unroll
-                    for (int c = 0; c < C::Columns / C::Once; c++)
-                        product<T, C::Once>::scores(
-                            (typename C::Sum(&)[C::Once / 8][4]) sum[p][c * C::Once / 8],
-                            a + (p * 64 * C::Row + d * PRODUCT_STEP) / 16,
-                            b + (c * C::Once * C::Row + d * PRODUCT_STEP) / 16,
-                            step > 0 || d > 0);
+                    product<T, C::Columns>::scores(
+                        sum[p], a + (p * 64 * C::Row + d * PRODUCT_STEP) / 16,
+                        b + d * PRODUCT_STEP / 16, step > 0 || d > 0);
             multiply_commit();
             multiply_wait<1>();
             if (before >= 0)

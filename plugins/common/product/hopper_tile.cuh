@@ -38,9 +38,6 @@ struct product_tile {
     /* Registers are shared out: of a multiplying thread, of one that loads. */
     static const bool Wide = Parts * Columns >= 192 || Groups == 4;
     static const int Given = Groups == 2 ? 232 : Groups == 3 ? 160 : 112;
-    /* Columns of an instruction: of a thread of three warpgroups' there are registers for
-     * half of the sums that one of 256 has. */
-    static const int Once = Columns == 256 && Groups == 3 ? 128 : Columns;
     static const int Kept = Groups == 2 ? 40 : 24;
     static const int Rows = (Turns ? 1 : Groups) * Parts * 64;
     static const int Threads = Groups * 128 + (Wide ? 128 : 32);
@@ -53,9 +50,8 @@ struct product_tile {
                                                         : 32 / Size;
     static const int PanelRow = Panel * Size, PanelBytes = 64 * PanelRow;
     static const int StoreBytes = Parts * 64 * Columns * Size; /* of a warpgroup */
-    static const int Biases =
+    static const int BiasBytes =
         Kind::Bias ? (Groups * Columns * 4 + 1023) / 1024 * 1024 : 0;
-    static const int BiasBytes = Over ? 0 : Biases;
     static const int SumPitch = Columns + 8; /* floats */
     static const int SumBytes = Splits ? Rows * SumPitch * 4 : 0;
     static const int Most = 232448; /* a block's shared memory */
@@ -81,8 +77,7 @@ struct product_tile {
     static_assert(!Splits || !(Pair || Turns || Wide), "clusters share a tile's depth");
     static_assert(Kind::Buffers <= 2, "room is counted for");
     static_assert(SumBytes <= Stages * StageBytes, "sums lie in the ring");
-    static_assert(!Over || ResultBytes + Biases <= Stages * StageBytes,
-                  "results lie in the ring, biases behind them");
+    static_assert(!Over || ResultBytes <= Stages * StageBytes, "results lie in the ring");
     static_assert(!Over || !(Turns || Splits), "a block has one tile, and all its depth");
     static_assert(Bytes <= Most, "a block's shared memory");
 };
@@ -199,7 +194,7 @@ struct product_memory {
     {
         const uint32_t lost = (1024 - shared_address(memory) % 1024) % 1024;
         barriers = shared_address(memory) + lost;
-        biases = (float *)(memory + lost + 1024 + (C::Over ? C::ResultBytes : 0));
+        biases = (float *)(memory + lost + 1024);
         out = barriers + 1024 + C::BiasBytes;
         ring = out + C::OutBytes;
     }

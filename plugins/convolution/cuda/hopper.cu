@@ -21,9 +21,9 @@
         HALVES(__VA_ARGS__), PRODUCT_OF(float, __VA_ARGS__)                              \
     }
 
-/* Parts, columns, warpgroups, stages, turns, pair, split, blocks of a multiprocessor,
- * over; in the order of HOPPER_EACH. Results of floats take the room of some stages, and
- * deep is for what has few then. */
+/* Parts, columns, warpgroups, stages, turns, pair, split, blocks of a multiprocessor; in
+ * the order of HOPPER_EACH. Results of floats take the room of some stages, and deep is
+ * for what has few then. */
 static const product_launch *const launches[HOPPER_TACTICS][PRODUCT_TYPES] = {
     {HALVES(2, 128, 2, 5, true, true, false, 1)},  /* 128x128_pair */
     {HALVES(1, 256, 2, 3, false, true, false, 1)}, /* 128x256_pair */
@@ -42,9 +42,8 @@ static const product_launch *const launches[HOPPER_TACTICS][PRODUCT_TYPES] = {
     PRODUCT_EVERY(1, 32, 1, 12, false, false, true, 1), /* 64x32_split */
     /* 128x128_deep */
     {NULL, NULL, PRODUCT_OF(float, 1, 128, 2, 5, false, true, false, 1)},
-    PRODUCT_EVERY(1, 128, 2, 4, false, false, true, 1),  /* 128x128_split */
-    PRODUCT_EVERY(1, 128, 3, 3, false, false, true, 1),  /* 192x128_split */
-    {HALVES(1, 256, 3, 4, false, true, false, 1, true)}, /* 192x256_pair */
+    PRODUCT_EVERY(1, 128, 2, 4, false, false, true, 1), /* 128x128_split */
+    PRODUCT_EVERY(1, 128, 3, 3, false, false, true, 1), /* 192x128_split */
 };
 
 /* ---- what it takes --------------------------------------------------------------------

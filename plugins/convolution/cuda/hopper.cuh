@@ -22,8 +22,7 @@
     _(64x32_split)                                                                       \
     _(128x128_deep)                                                                      \
     _(128x128_split)                                                                     \
-    _(192x128_split)                                                                     \
-    _(192x256_pair)
+    _(192x128_split)
 
 #include "plugins/common/product/tactics.h"
 
