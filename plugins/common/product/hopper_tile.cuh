@@ -104,6 +104,7 @@ struct product_job {
     int32_t b_batches;         /* B has as many matrices as A: or 0, one for all */
     int32_t b_early;           /* nobody before this kernel writes B */
     int32_t plain;             /* results are sums, bias and addend alone */
+    int32_t backwards;         /* the last tiles come first */
     const float *scale, *bias; /* of columns, or NULL; scale: in place of alpha */
     const void *addend;
     void *to;
@@ -139,6 +140,8 @@ template <class C>
 static __device__ inline product_place product_place_of(const product_job &job,
                                                         int32_t unit, int32_t rank)
 {
+    if (job.backwards)
+        unit = job.units - 1 - unit;
     const uint32_t units = C::Pair ? job.row_tiles / 2 : job.row_tiles;
     const uint32_t whole = units * job.column_tiles;
     const uint32_t batch = divide_by((uint32_t)unit, job.each);
