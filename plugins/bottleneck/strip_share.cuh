@@ -98,6 +98,7 @@ static inline bool strip_map(strip_job *j, const void *x, int64_t images,
 {
     const int64_t pixels = images * j->height * j->width;
     j->large = pixels * ((channels + 7) / 8 * 8 + j->results) * 2 > MANY_ROOM;
+    j->joined = j->large && j->addend == x;
     j->x = (const __half *)x;
     return bottleneck_map(&j->step, x, images, j->height, j->width, channels, STRIP_REACH,
                           STRIP_WIDE) &&
