@@ -127,8 +127,7 @@ static inline void hopper_fill(product_job *job, const strata_run *r)
     job->to = y->data;
     job->to_row = pixel_pitch(y);
     job->alpha = job->beta = 1;
-    /* What the layer before wrote last is in L2 still, if its tensor has no room there.
-     */
+    /* What the layer before wrote last is in L2 still, where all has no room. */
     job->backwards = !job->addend && stored_channels(&r->in[0]) > job->n;
     job->activation = e.activation;
 }
