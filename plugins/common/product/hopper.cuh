@@ -11,7 +11,7 @@
  *   turns   warpgroups have a tile each and take turns at the tensor cores, so that some
  *           store their sums while another multiplies; without, they share a tile
  *   pair    two blocks of a cluster have tiles below each other and load half of their B
- *           each, for both
+ *           each, for both; tiles of a last row that is left over lie beside each other
  *   split   the blocks of a cluster share the depth of a tile. Each sends its sums of
  *           some rows to the block that stores these, which adds them by rank
  *   over    results lie where the ring was, so that two blocks fit a multiprocessor: a
@@ -67,13 +67,16 @@ struct product_producer {
 
     __device__ inline void load_b(const product_place &p, int32_t step, int32_t at) const
     {
+        enum { BOXES = C::Pair ? 2 : 1, BOX = C::Columns / BOXES };
         const int32_t batch = job.b_batches ? p.batch : 0;
-        if (C::Pair)
+        if (C::Pair && !p.apart)
             copy_matrix_to(memory.b(at) + rank * (C::BBytes / 2), &job.b, memory.full(at),
-                           step * C::Depth, p.column + rank * (C::Columns / 2), batch, 3);
+                           step * C::Depth, p.column + rank * BOX, batch, 3);
         else
-            copy_matrix(memory.b(at), &job.b, memory.full(at), step * C::Depth, p.column,
-                        batch);
+            for (int box = 0; box < BOXES; box++)
+                copy_matrix(memory.b(at) + box * (C::BBytes / BOXES), &job.b,
+                            memory.full(at), step * C::Depth, p.column + box * BOX,
+                            batch);
     }
 
     /* The addend of a warpgroup's tile, its n-th, to where the results will lie. */

@@ -105,6 +105,7 @@ struct product_job {
     int32_t b_batches;         /* B has as many matrices as A: or 0, one for all */
     int32_t b_early;           /* nobody before this kernel writes B */
     int32_t plain;             /* results are sums, bias and addend alone */
+    int32_t backwards;         /* the last tiles come first */
     const float *scale, *bias; /* of columns, or NULL; scale: in place of alpha */
     const void *addend;
     void *to;
@@ -118,15 +119,37 @@ struct product_job {
 
 struct product_place {
     int32_t row, column, batch; /* the tile's first */
+    bool apart;                 /* a pair's tiles are beside each other */
 };
+
+/* The last of an odd number of row tiles makes pairs with itself. Of an odd number of
+ * those one block has rows below all others, of which nothing is stored. */
+template <class C>
+static __device__ inline product_place product_place_last(const product_job &job,
+                                                          int32_t column, int32_t batch)
+{
+    const bool none = column >= job.column_tiles;
+    product_place p;
+    p.row = (none ? job.row_tiles : job.row_tiles - 1) * C::Rows;
+    p.column = none ? 0 : column * C::Columns;
+    p.batch = batch;
+    p.apart = true;
+    return p;
+}
 
 template <class C>
 static __device__ inline product_place product_place_of(const product_job &job,
                                                         int32_t unit, int32_t rank)
 {
-    const uint32_t units = C::Pair ? (job.row_tiles + 1) / 2 : job.row_tiles;
+    if (job.backwards)
+        unit = job.units - 1 - unit;
+    const uint32_t units = C::Pair ? job.row_tiles / 2 : job.row_tiles;
+    const uint32_t whole = units * job.column_tiles;
     const uint32_t batch = divide_by((uint32_t)unit, job.each);
     const uint32_t at = (uint32_t)unit - batch * job.each.d;
+    if (C::Pair && at >= whole)
+        return product_place_last<C>(job, (int32_t)(at - whole) * 2 + rank,
+                                     (int32_t)batch);
     const uint32_t group = divide_by(at, job.across);
     const uint32_t rest = at - group * job.across.d;
     const uint32_t high = units - group * PRODUCT_GROUP; /* the last may be lower */
@@ -138,6 +161,7 @@ static __device__ inline product_place product_place_of(const product_job &job,
     p.row = (int32_t)(C::Pair ? row * 2 + rank : row) * C::Rows;
     p.column = (int32_t)column * C::Columns;
     p.batch = (int32_t)batch;
+    p.apart = false;
     return p;
 }
 
