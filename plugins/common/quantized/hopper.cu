@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "plugins/common/product/windows.cuh"
+#include "plugins/common/quantized/few.h"
 #include "plugins/common/quantized/hopper_pack.cuh"
 
 #define MOST_SHALLOW 16 /* pieces of K, of one whose blocks have four tiles at a time */
@@ -58,6 +59,12 @@ static const product_launch *launch_for(int tactic, int32_t dtype,
     if (is_resident(tactic))
         return dtype == STRATA_FP16 ? NULL : resident_launch(resident_of(tactic), s);
     return launches[tactic][dtype == STRATA_FP16];
+}
+
+/* The same for launches of few blocks, or NULL. */
+static const product_launch *few_for(int tactic, int32_t dtype)
+{
+    return dtype == STRATA_FP16 ? NULL : quantized_few_launch(tactic);
 }
 
 static int32_t lanes_of(int tactic)
@@ -139,10 +146,13 @@ int quantized_hopper_setup(const strata_node *n, const quantized_shape *s,
                            quantized_hopper_state *state, int tactic)
 {
     const product_launch &l = *launch_for(tactic, n->out[0].dtype, *s);
+    const product_launch *few = few_for(tactic, n->out[0].dtype);
     int device = 0;
     state->shape = *s;
     state->shape.q = NULL; /* a run brings its own */
     cudaError_t e = product_prepare(l);
+    if (e == cudaSuccess && few)
+        e = product_prepare(*few);
     if (e == cudaSuccess)
         e = cudaGetDevice(&device);
     if (e == cudaSuccess)
@@ -188,7 +198,7 @@ static bool fill(resident_job *job, const strata_run *r,
     job->scale = state.factor;
     job->bias = state.bias;
     job->offset = state.offset;
-    memcpy(&job->quick, state.quick, sizeof job->quick);
+    memcpy(&job->quick, state.quick, sizeof job->quick); /* the first of it */
     job->quick_scale = state.quick_scale;
     job->quick_bias = state.quick_scale + state.columns;
     job->to = y->data;
@@ -201,6 +211,21 @@ static bool fill(resident_job *job, const strata_run *r,
                                 : windows_map(job, input, &s.w, l)) &&
            map_matrix(&job->b, filters, STRATA_INT8, l.box, l.depth) &&
            map_results(job, l, y->dtype, 1);
+}
+
+/* A job but its tiles. */
+static cudaError_t launch(resident_job *job, const strata_run *r,
+                          const quantized_hopper_state &state, const product_launch &l,
+                          int tactic)
+{
+    const cudaStream_t stream = layer_stream(r);
+    const product_launch *few = few_for(tactic, r->out[0].dtype);
+    if (is_resident(tactic))
+        return resident_run(job, resident_of(tactic), &state.shape.w, l,
+                            state.multiprocessors, stream);
+    return few && quantized_is_few(*job, l, state)
+               ? quantized_few_run(*job, *few, state, stream)
+               : product_run(job, l, 1, state.multiprocessors, stream);
 }
 
 int quantized_hopper_run(const strata_run *r, const strata_quantized *q,
@@ -219,11 +244,7 @@ int quantized_hopper_run(const strata_run *r, const strata_quantized *q,
     if (!fill(&job, r, state, q, l, tactic))
         return STRATA_FAIL(r, STRATA_EDEVICE,
                            "the driver makes no tensor map of these operands");
-    const cudaStream_t stream = layer_stream(r);
-    const cudaError_t e = is_resident(tactic)
-                              ? resident_run(&job, resident_of(tactic), &state.shape.w, l,
-                                             state.multiprocessors, stream)
-                              : product_run(&job, l, 1, state.multiprocessors, stream);
+    const cudaError_t e = launch(&job, r, state, l, tactic);
     return e == cudaSuccess ? STRATA_OK
                             : STRATA_FAIL(r, STRATA_EDEVICE, "kernel quantized: %s (%s)",
                                           cudaGetErrorString(e), cudaGetErrorName(e));

@@ -8,209 +8,7 @@
 
 #include "plugins/common/product/fours.cuh"
 #include "plugins/common/product/hopper.cuh"
-#include "plugins/common/quantized/quick.cuh"
-
-#define QUANTIZED_COLUMNS 256 /* of a tile at most */
-
-/* scale and bias are set, for whole tiles of columns. */
-struct quantized_product_job : product_job {
-    const int32_t *offset;  /* of each column: -zero_in*(sum of its weights); NULL: 0 */
-    const float *scale_out; /* of bytes */
-    quantized_activation activate; /* in place of `activation` */
-    int32_t zero_out;
-    int32_t is_unsigned, to_unsigned;
-    /* Of the addend, where there is one; between: sums become bytes first, 1 signed. */
-    const float *scale_addend, *scale_between;
-    int32_t zero_addend, zero_between, addend_unsigned, between;
-    quantized_quick quick;
-    const float *quick_scale, *quick_bias; /* of columns */
-};
-
-/* What is done to the sums of a run, so that loops over them need not ask. */
-template <bool Offset_, bool Joined_, bool Between_>
-struct quantized_way {
-    static const bool Offset = Offset_, Joined = Joined_, Between = Between_;
-};
-
-template <bool Offset, bool MayJoin, class Body>
-static __device__ inline void quantized_join_way(const quantized_product_job &job,
-                                                 const Body &body)
-{
-    if constexpr (MayJoin) {
-        if (job.addend && job.between)
-            return body(quantized_way<Offset, true, true>());
-        if (job.addend)
-            return body(quantized_way<Offset, true, false>());
-    }
-    body(quantized_way<Offset, false, false>());
-}
-
-template <bool MayJoin, class Body>
-static __device__ inline void quantized_way_of(const quantized_product_job &job,
-                                               const Body &body)
-{
-    if (job.offset)
-        quantized_join_way<true, MayJoin>(job, body);
-    else
-        quantized_join_way<false, MayJoin>(job, body);
-}
-
-/* ---- what becomes of a sum ------------------------------------------------------ */
-
-/* sum + offset as a float, where the compiler leaves it; see product_begin(). */
-template <class Way>
-static __device__ inline float quantized_begin(int32_t sum, int32_t offset)
-{
-    float v;
-    if (!Way::Offset) {
-        asm volatile("cvt.rn.f32.s32 %0, %1;\n" : "=f"(v) : "r"(sum));
-        return v;
-    }
-    asm volatile("{\n.reg .s32 whole;\n"
-                 "add.s32 whole, %1, %2;\n"
-                 "cvt.rn.f32.s32 %0, whole;\n}\n"
-                 : "=f"(v)
-                 : "r"(sum), "r"(offset));
-    return v;
-}
-
-/* Values that become bytes before an addend joins them: what these stand for. */
-template <int N>
-static __device__ inline void quantized_between(const quantized_product_job &job,
-                                                float (&v)[N])
-{
-    const quantized_rounding r(job.scale_between, job.zero_between, 0);
-    const int32_t low = job.between == 2 ? 0 : -128, high = low + 255;
-    int32_t x[N];
-    r.round(v, x);
-#pragma unroll
-    for (int e = 0; e < N; e++)
-        v[e] = __fmul_rn((float)(min(max(x[e], low), high) - r.zero), r.scale);
-}
-
-/* Adds what the bytes of N / 4 words stand for. */
-template <int N>
-static __device__ inline void quantized_add(const quantized_product_job &job,
-                                            float (&v)[N], const uint32_t (&words)[N / 4])
-{
-    const float scale = load_here(job.scale_addend);
-    const uint32_t flip = job.addend_unsigned ? QUANTIZED_FLIP : 0;
-    const int32_t zero = job.zero_addend - (job.addend_unsigned ? 128 : 0);
-    if (job.between)
-        quantized_between(job, v);
-#pragma unroll
-    for (int e = 0; e < N; e++)
-        v[e] = __fadd_rn(
-            v[e],
-            __fmul_rn((float)(signed_byte(words[e / 4] ^ flip, e % 4) - zero), scale));
-}
-
-/* Sums of columns column_of(e), as floats, become values of the layer. */
-template <int N, class Column>
-static __device__ inline void quantized_scale(const quantized_product_job &job,
-                                              float (&v)[N], const Column &column_of)
-{
-#pragma unroll
-    for (int e = 0; e < N; e += 4) { /* four neighbours */
-        const float4 f = __ldg((const float4 *)(job.scale + column_of(e)));
-        const float4 b = __ldg((const float4 *)(job.bias + column_of(e)));
-        v[e] = __fadd_rn(__fmul_rn(v[e], f.x), b.x);
-        v[e + 1] = __fadd_rn(__fmul_rn(v[e + 1], f.y), b.y);
-        v[e + 2] = __fadd_rn(__fmul_rn(v[e + 2], f.z), b.z);
-        v[e + 3] = __fadd_rn(__fmul_rn(v[e + 3], f.w), b.w);
-    }
-}
-
-/* ---- storing -------------------------------------------------------------------- */
-
-/* Four sums to a word, as the definition says; `addend`: theirs. A function of its own:
- * it is seldom called, and would make the loops that do several times as long. */
-static __device__ __noinline__ uint32_t quantized_four(const quantized_product_job *of,
-                                                       float4 sums, int32_t column,
-                                                       uint32_t addend)
-{
-    const quantized_product_job &job = *of;
-    const quantized_rounding rounding(job.scale_out, job.zero_out,
-                                      job.to_unsigned ? 128 : 0);
-    float v[4] = {sums.x, sums.y, sums.z, sums.w};
-    int32_t x[4];
-    quantized_scale(job, v, [&](int) { return column; });
-    if (job.addend) {
-        const uint32_t word[1] = {addend};
-        quantized_add(job, v, word);
-    }
-    quantized_activate_all(v, job.activate);
-    rounding.round(v, x);
-    return saturate_four(x[0], x[1], x[2], x[3]) ^ (job.to_unsigned ? QUANTIZED_FLIP : 0);
-}
-
-/* What four neighbouring sums are multiplied by, and what is added (quick.cuh). */
-struct quantized_steps {
-    float4 scale, bias;
-};
-
-static __device__ inline quantized_steps
-quantized_load_steps(const quantized_product_job &job, int32_t column)
-{
-    return {__ldg((const float4 *)(job.quick_scale + column)),
-            __ldg((const float4 *)(job.quick_bias + column))};
-}
-
-/* N sums, four neighbours of which begin at column_of(e), to words of bytes; what is in
- * doubt once more, as the definition says. addend_of(w): theirs, loaded again for that:
- * kept, they would take registers of the sums'. steps_of(w): theirs. */
-template <class Way, int N, class Column, class Addend, class Steps>
-static __device__ inline void
-quantized_words(const quantized_product_job &job, const float (&v)[N],
-                const Column &column_of, const Addend &addend_of, const Steps &steps_of,
-                uint32_t halves, uint32_t (&words)[N / 4][1])
-{
-    const uint32_t flip = job.addend_unsigned ? 0 : QUANTIZED_FLIP;
-    uint32_t addend[N / 4], least[N / 4], all = 0xffffffff;
-#pragma unroll
-    for (int w = 0; w < N / 4; w++)
-        addend[w] = addend_of(w);
-#pragma unroll
-    for (int w = 0; w < N / 4; w++) {
-        const quantized_steps steps = steps_of(w);
-        words[w][0] = quick_four<Way::Joined, Way::Between>(
-            job.quick, v + w * 4, steps.scale, steps.bias, addend[w] ^ flip, halves,
-            least[w]);
-        all = __vminu2(all, least[w]);
-    }
-    if (quick_doubt(job.quick, all))
-#pragma unroll
-        for (int w = 0; w < N / 4; w++)
-            if (quick_doubt(job.quick, least[w]))
-                words[w][0] = quantized_four(
-                    &job, make_float4(v[w * 4], v[w * 4 + 1], v[w * 4 + 2], v[w * 4 + 3]),
-                    column_of(w * 4), addend_of(w));
-    if (job.real < job.n)
-#pragma unroll
-        for (int w = 0; w < N / 4; w++)
-            words[w][0] &= first_bytes(job.real - column_of(w * 4));
-}
-
-/* To halves: nothing is rounded to bytes or added. */
-template <class Way, int N, class Column, class Addend, class Steps>
-static __device__ inline void
-quantized_words(const quantized_product_job &job, const float (&sums)[N],
-                const Column &column_of, const Addend &, const Steps &, uint32_t,
-                uint32_t (&words)[N / 4][2])
-{
-    float v[N];
-#pragma unroll
-    for (int e = 0; e < N; e++)
-        v[e] = sums[e];
-    quantized_scale(job, v, column_of);
-    quantized_activate_all(v, job.activate);
-#pragma unroll
-    for (int e = 0; e < N; e += 2) {
-        const int32_t column = column_of(e - e % 4) + e % 4;
-        words[e / 4][e % 4 / 2] = pack_two(__half(), column < job.real ? v[e] : 0,
-                                           column + 1 < job.real ? v[e + 1] : 0);
-    }
-}
+#include "plugins/common/quantized/single.cuh"
 
 static __device__ inline uint32_t load_word(uint32_t from)
 {
@@ -222,20 +20,22 @@ static __device__ inline uint32_t load_word(uint32_t from)
 /* A warpgroup's, as product_store. */
 template <class C>
 struct quantized_panels {
+    static const bool Singly = C::Kind::Singly;
     enum {
         CHUNKS = C::Columns / PRODUCT_CHUNK,
         WORDS = C::Size, /* of four neighbours */
         Joined = PRODUCT_LANES
     };
-    const quantized_product_job &job;
+    typedef typename C::Job Job;
+    const Job &job;
     const product_memory<C> &memory;
     const int group;
     const int thread; /* of the warpgroup */
     uint32_t halves;  /* QUICK_HALVES */
     float ahead;      /* loaded for others of its line */
 
-    __device__ inline quantized_panels(const quantized_product_job &job,
-                                       const product_memory<C> &memory, int group)
+    __device__ inline quantized_panels(const Job &job, const product_memory<C> &memory,
+                                       int group)
         : job(job), memory(memory), group(group), thread(threadIdx.x % 128)
     {
         /* Loaded, as it were: a constant is no operand beside another. */
@@ -343,7 +143,7 @@ struct quantized_panels {
 
     /* Sixteen sums as floats and the addend's words, to memory. */
     template <class Way>
-    static __device__ inline void store_joined(const quantized_product_job &job,
+    static __device__ inline void store_joined(const Job &job,
                                                const int32_t (&total)[PRODUCT_LANES],
                                                int32_t row, int32_t column)
     {
@@ -363,8 +163,14 @@ struct quantized_panels {
             addend[2] = x.z;
             addend[3] = x.w;
         }
+        const auto addend_of = [&](int w) {
+            if constexpr (Singly)
+                return register_at(addend, w);
+            else
+                return addend[w];
+        };
         quantized_words<Way>(
-            job, v, [&](int e) { return column + e; }, [&](int w) { return addend[w]; },
+            job, v, [&](int e) { return column + e; }, addend_of,
             [&](int w) { return quantized_load_steps(job, column + w * 4); },
             QUICK_HALVES, words);
         product_put<typename C::Result>(job, words, row, column);
@@ -373,9 +179,8 @@ struct quantized_panels {
     typedef product_nothing early;
 
     /* Sixteen neighbours, whose sums by the ranks are `step` apart. */
-    static __device__ inline void join(const quantized_product_job &job, const early &,
-                                       const int32_t *sums, int32_t step, int32_t,
-                                       int32_t row, int32_t column)
+    static __device__ inline void join(const Job &job, const early &, const int32_t *sums,
+                                       int32_t step, int32_t, int32_t row, int32_t column)
     {
         int32_t total[PRODUCT_LANES] = {};
         product_total<int4>(total, sums, step, job.split);
@@ -384,16 +189,18 @@ struct quantized_panels {
     }
 };
 
-/* The kind of a tile: results are bytes or __half, pieces of K 128 bytes or 64. */
-template <typename Result_, int Row_>
+/* The kind of a tile: results are bytes or __half, pieces of K 128 bytes or 64. Few: for
+ * launches of few blocks, which wait for cold code: values in doubt one by one. */
+template <typename Result_, int Row_, bool Few = false>
 struct quantized_bytes {
     typedef int8_t Element;
     typedef Result_ Result;
     typedef int32_t Sum;
-    typedef quantized_product_job Job;
+    typedef std::conditional_t<Few, quantized_few_job, quantized_product_job> Job;
     static const int Row = Row_;
     static const bool Bias = false;
     static const int Buffers = 2;
+    static const bool Singly = Few;
     template <class C>
     using store = quantized_panels<C>;
 

@@ -51,7 +51,7 @@ struct quantized_hopper_state {
     float *factor, *bias;         /* of columns, to whole tiles; 0 past the filters */
     int32_t *offset;              /* the same, or NULL where what stands for 0 is 0 */
     float *quick_scale; /* of columns, and a bias of each behind all (quick.cuh) */
-    float quick[9];     /* a quantized_quick */
+    float quick[15];    /* a quantized_quick and, behind it, a quantized_alone */
     int32_t columns;
     int32_t multiprocessors;
 };

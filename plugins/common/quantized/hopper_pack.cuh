@@ -74,7 +74,7 @@ static inline int quantized_reserve(const strata_node *n, quantized_hopper_state
     if (status == STRATA_OK && j.zero_in != 0)
         status = quantized_pack(n, column, (void **)&state->offset);
     if (status == STRATA_OK)
-        status = quantized_pack(n, 2 * column + sizeof(quantized_quick),
+        status = quantized_pack(n, 2 * column + sizeof state->quick,
                                 (void **)&state->quick_scale);
     return status;
 }
@@ -88,8 +88,9 @@ static inline cudaError_t quantized_pack_quick(const strata_node *n,
 {
     const strata_tensor *w = n->weight;
     quick_job j = {};
-    static_assert(sizeof state->quick == sizeof *j.quick, "a quantized_quick");
+    static_assert(sizeof state->quick == sizeof *j.quick + sizeof *j.alone, "of both");
     j.quick = (quantized_quick *)(state->quick_scale + 2 * columns);
+    j.alone = (quantized_alone *)(j.quick + 1);
     j.scale = state->quick_scale;
     j.bias = state->quick_scale + columns;
     j.factor = state->factor;

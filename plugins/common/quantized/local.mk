@@ -3,6 +3,7 @@ EXTRA_DIST += \
 	plugins/common/quantized/channels.h \
 	plugins/common/quantized/direct.cuh \
 	plugins/common/quantized/factors.h \
+	plugins/common/quantized/few.h \
 	plugins/common/quantized/hopper.cuh \
 	plugins/common/quantized/hopper.h \
 	plugins/common/quantized/hopper_impls.cuh \
@@ -15,8 +16,11 @@ EXTRA_DIST += \
 	plugins/common/quantized/resident.cuh \
 	plugins/common/quantized/resident_kernel.cuh \
 	plugins/common/quantized/resident_memory.cuh \
-	plugins/common/quantized/round.cuh
+	plugins/common/quantized/round.cuh \
+	plugins/common/quantized/single.cuh \
+	plugins/common/quantized/words.cuh
 QUANTIZED_HOPPER_KERNELS = \
+	plugins/common/quantized/few.cu \
 	plugins/common/quantized/hopper.cu \
 	plugins/common/quantized/resident.cu
 CUDA_PLUGIN_KERNELS += $(QUANTIZED_HOPPER_KERNELS)

@@ -41,10 +41,18 @@ struct quantized_quick {
     quick_level between;
 };
 
+/* For one value in doubt as the definition says (single.cuh): scales, and inverses that
+ * they are divided by. `regular`: that is right for all of the layer. */
+struct quantized_alone {
+    float out, out_inverse, addend, between, between_inverse;
+    uint32_t regular;
+};
+
 /* ---- of a layer, at its setup ------------------------------------------------------ */
 
 struct quick_job {
     quantized_quick *quick;
+    quantized_alone *alone;
     float *scale, *bias; /* of columns, in parts of the first level's range */
     const float *factor, *bias_in;
     const float *out, *addend, *between; /* scales; NULL: none */
@@ -124,6 +132,26 @@ static __device__ inline float quick_columns(const quick_job &j, const quick_bou
     return worst;
 }
 
+static __device__ inline bool quick_regular(float scale)
+{
+    return scale > 0x1p-60f && scale < 0x1p60f;
+}
+
+/* `q`: in which not all is in doubt, as it is with a slope or numbers that are none. */
+static __device__ inline quantized_alone quick_alone(const quick_job &j,
+                                                     const quantized_quick &q)
+{
+    quantized_alone a;
+    a.out = *j.out;
+    a.addend = j.addend ? *j.addend : 1;
+    a.between = j.between ? *j.between : 1;
+    a.out_inverse = __frcp_rn(a.out);
+    a.between_inverse = __frcp_rn(a.between);
+    a.regular = q.doubt < QUICK_UNITS && quick_regular(a.out) &&
+                quick_regular(a.addend) && quick_regular(a.between);
+    return a;
+}
+
 /* One block. */
 static __global__ void quick_kernel(quick_job j)
 {
@@ -170,8 +198,10 @@ static __global__ void quick_kernel(quick_job j)
         q = {};
         q.doubt = QUICK_UNITS;
     }
-    if (threadIdx.x == 0)
+    if (threadIdx.x == 0) {
         *j.quick = q;
+        *j.alone = quick_alone(j, q);
+    }
 }
 
 /* ---- of a sum ---------------------------------------------------------------------- */
@@ -205,6 +235,19 @@ static __device__ inline uint32_t quick_fractions(float x, float y)
     return __byte_perm(__float_as_uint(x), __float_as_uint(y), 0x5410) & QUICK_FRACTIONS;
 }
 
+/* Bits 15 - p and 31 - p are of pair p's fractions, the first lower: those in doubt. */
+template <int N>
+static __device__ inline uint32_t quick_doubts(const quantized_quick &q,
+                                               const uint32_t (&fractions)[N])
+{
+    const uint32_t most = 0x80008000u + (q.doubt - 1) * 0x10001u;
+    uint32_t mask = 0;
+#pragma unroll
+    for (int p = N - 1; p >= 0; p--)
+        mask = mask >> 1 | ((most - fractions[p]) & 0x80008000u);
+    return mask;
+}
+
 /* Whether one of the fractions is in doubt. */
 static __device__ inline bool quick_doubt(const quantized_quick &q, uint32_t least)
 {
@@ -221,12 +264,13 @@ static __device__ inline float quick_steps(const quick_level &level, float part,
     return steps;
 }
 
-/* Four sums of neighbouring columns to a word, and the least of their fractions;
- * `addend`: theirs, sign bits flipped. */
-template <bool Joined, bool Between>
+/* Four sums of neighbouring columns to a word; `addend`: theirs, sign bits flipped.
+ * take(first, second, doubt): the fractions of two pairs, and whether all are in doubt,
+ * whatever these are. */
+template <bool Joined, bool Between, class Take>
 static __device__ inline uint32_t
-quick_four(const quantized_quick &q, const float *v, const float4 &scale,
-           const float4 &bias, uint32_t addend, uint32_t halves, uint32_t &least)
+quick_word(const quantized_quick &q, const float *v, const float4 &scale,
+           const float4 &bias, uint32_t addend, uint32_t halves, const Take &take)
 {
     const float f[4] = {scale.x, scale.y, scale.z, scale.w};
     const float b[4] = {bias.x, bias.y, bias.z, bias.w};
@@ -247,10 +291,22 @@ quick_four(const quantized_quick &q, const float *v, const float4 &scale,
             from = fmaf(a[e], q.addend, from);
         z[e] = fmaf(multiply_add_cut(x, factor, from), q.range, q.start);
     }
-    least = __vminu2(quick_fractions(z[0], z[1]), quick_fractions(z[2], z[3]));
-    if (Between && doubt)
-        least = 0;
+    take(quick_fractions(z[0], z[1]), quick_fractions(z[2], z[3]), Between && doubt);
     return __byte_perm(quick_whole(z[0], z[1]), quick_whole(z[2], z[3]), 0x6420);
+}
+
+/* The same, and the least of the fractions. */
+template <bool Joined, bool Between>
+static __device__ inline uint32_t
+quick_four(const quantized_quick &q, const float *v, const float4 &scale,
+           const float4 &bias, uint32_t addend, uint32_t halves, uint32_t &least)
+{
+    return quick_word<Joined, Between>(q, v, scale, bias, addend, halves,
+                                       [&](uint32_t first, uint32_t second, bool doubt) {
+                                           least = __vminu2(first, second);
+                                           if (doubt)
+                                               least = 0;
+                                       });
 }
 
 #endif /* PLUGINS_COMMON_QUANTIZED_QUICK_CUH */
