@@ -6,6 +6,7 @@
 #include "engine/engine.h"
 
 #include "core/arguments.h"
+#include "planner/cost/progress.h"
 
 int strata_engine_build(strata_engine **out, strata_handle *handle,
                         const strata_network *network, strata_error *err)
@@ -27,4 +28,9 @@ int strata_engine_build(strata_engine **out, strata_handle *handle,
         *out = NULL;
     }
     return status;
+}
+
+void strata_set_interrupt(strata_interrupt_fn fn, void *user)
+{
+    progress_ask(fn, user);
 }

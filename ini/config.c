@@ -448,9 +448,22 @@ struct config_pair *config_require(struct config *c, struct config_section *s,
     return p;
 }
 
+/* "; it takes a, b", where a message has room for them. */
+static const char *list_names(char *text, size_t size, const char *const *names, size_t n)
+{
+    enum { MOST = 8 };
+    size_t used = 0;
+    *text = '\0';
+    for (size_t i = 0; i < n && n <= MOST && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s",
+                                 i ? ", " : "; it takes ", names[i]);
+    return text;
+}
+
 void config_unknown(struct config *c, const struct config_section *s,
                     const char *const *names, size_t n)
 {
+    char list[256];
     for (size_t i = 0; i < s->n_pairs; i++) {
         const struct config_pair *p = &s->pairs[i];
         if (p->used)
@@ -458,6 +471,7 @@ void config_unknown(struct config *c, const struct config_section *s,
         const char *near = config_nearest(c, p->key, names, n);
         config_error(c, p->key_place, "unknown key '%s' in [%s%s%s]%s%s%s", p->key,
                      s->kind, *s->name ? " " : "", s->name,
-                     near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+                     near ? "; did you mean '" : list_names(list, sizeof list, names, n),
+                     near ? near : "", near ? "'?" : "");
     }
 }

@@ -34,6 +34,8 @@ IO_SOURCES = \
 	io/weights/npy.c \
 	io/weights/npy.h \
 	io/printable.h \
+	io/stand_in.c \
+	io/stand_in.h \
 	io/weights/safetensors.c \
 	io/weights/save.c \
 	io/weights/weights.c \

@@ -299,19 +299,25 @@ static int start(struct loader *l, const char *path,
     return status;
 }
 
-/* A tensor that nobody reads is computed for nothing; most often a name was forgotten. */
+/* A tensor that nobody reads is computed for nothing; most often a name was forgotten. Of
+ * a layer's several outputs, as an LSTM's last states, one that is read is enough. */
 static void warn_unread(const strata_network *net)
 {
     bool *read = zalloc(net->n_tensors, sizeof *read, "tensors", NULL);
+    bool *used = zalloc(net->n_layers, sizeof *used, "layers", NULL);
     for (size_t i = 0; read && i < net->n_layers; i++)
         for (int k = 0; k < net->layers[i].n_inputs; k++)
             read[net->layers[i].inputs[k]] = true;
     for (size_t i = 0; read && i < net->n_outputs; i++)
         read[net->outputs[i].tensor] = true;
-    for (size_t i = 0; read && i < net->n_tensors; i++)
-        if (!read[i])
+    for (size_t i = 0; read && used && i < net->n_tensors; i++)
+        if (read[i] && net->tensors[i].producer >= 0)
+            used[net->tensors[i].producer] = true;
+    for (size_t i = 0; read && used && i < net->n_tensors; i++)
+        if (!read[i] && (net->tensors[i].producer < 0 || !used[net->tensors[i].producer]))
             log_line(STRATA_LOG_WARNING, "%s: nothing reads '%s', and it is no output",
                      net->path, net->tensors[i].name);
+    free(used);
     free(read);
 }
 

@@ -13,7 +13,8 @@
 #include "core/alloc.h"
 #include "core/checked.h"
 
-#define DIMS_TEXT 200 /* bytes for eight dims */
+#define DIMS_TEXT 200   /* bytes for eight dims */
+#define TENSOR_TEXT 272 /* for "tensor" and a name */
 
 /* The tensors of one layer's node. */
 struct node {
@@ -136,8 +137,8 @@ static int plugin_defect(struct loader *l, const struct network_layer *layer,
     int rank = t->rank < 0 || t->rank > STRATA_MAX_RANK ? 0 : t->rank;
     error_set(
         l->err, STRATA_EOVERFLOW,
-        "layer %s: %s gives %s the dims %s (rank %d, dtype %d); dims are 0 to 2^31 - "
-        "1, elements at most 2^40",
+        "layer %s: %s gives %s the dims %s (rank %d, dtype %d); there are 1 to 8 dims of "
+        "0 to 2^31 - 1, and at most 2^40 elements",
         layer->name, layer->type->full_name, what, dims_text(dims, t->dims, rank),
         t->rank, t->dtype);
     config_locate(l->c, layer->place, l->err);
@@ -183,15 +184,23 @@ static const char *turned(const struct draft *d, const struct network_layer *lay
                : "; write 'transposed = yes' to have it read so";
 }
 
+/* A .npy file is a tensor without a name. */
+static const char *its_tensor(char *text, size_t size, const struct weight_view *v)
+{
+    snprintf(text, size, *v->name ? "tensor '%.255s'" : "the file's array", v->name);
+    return text;
+}
+
 static void wrong_dims(struct loader *l, const struct draft *d,
                        const struct network_layer *layer, size_t i,
                        const strata_tensor *expected)
 {
     const struct network_weight *w = &layer->weights[i];
-    char found[DIMS_TEXT], needed[DIMS_TEXT];
+    char found[DIMS_TEXT], needed[DIMS_TEXT], tensor[TENSOR_TEXT];
     config_error(l->c, d->weight_places[i],
-                 "weight '%s' of layer %s: tensor '%s' has dims %s; %s needs %s%s",
-                 layer->type->weights[i].name, layer->name, w->view.name,
+                 "weight '%s' of layer %s: %s has dims %s; %s needs %s%s",
+                 layer->type->weights[i].name, layer->name,
+                 its_tensor(tensor, sizeof tensor, &w->view),
                  dims_text(found, w->view.dims, w->view.rank), layer->type->full_name,
                  dims_text(needed, expected->dims, expected->rank),
                  turned(d, layer, &w->view, expected));
@@ -201,10 +210,11 @@ static void wrong_rank(struct loader *l, const struct draft *d,
                        const struct network_layer *layer, size_t i)
 {
     const struct network_weight *w = &layer->weights[i];
-    char found[DIMS_TEXT];
+    char found[DIMS_TEXT], tensor[TENSOR_TEXT];
     config_error(l->c, d->weight_places[i],
-                 "weight '%s' of layer %s: tensor '%s' has dims %s; %s needs %d dims",
-                 layer->type->weights[i].name, layer->name, w->view.name,
+                 "weight '%s' of layer %s: %s has dims %s; %s needs %d dims",
+                 layer->type->weights[i].name, layer->name,
+                 its_tensor(tensor, sizeof tensor, &w->view),
                  dims_text(found, w->view.dims, w->view.rank), layer->type->full_name,
                  layer->type->weights[i].rank);
 }

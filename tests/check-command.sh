@@ -89,6 +89,11 @@ done
 npy a.npy '(64,)'
 expect 2 "a.npy: shape \(64\), but input 'image' is \(1 x 1 x 8 x 8\); only ones in front" \
     'an array of another shape is refused' $strata run $digits/digits.ini "$scratch/a.npy"
+for shape in '(8, 8, 1)' '(1, 8, 8, 1)'; do
+    npy a.npy "$shape"
+    expect 2 'left out or added; its channels are last: transpose it' \
+        "one of $shape has its channels last" $strata run $digits/digits.ini "$scratch/a.npy"
+done
 npy a.npy '(8, 8, 1, 1)'
 expect 2 "a.npy: shape \(8 x 8 x 1 x 1\)" 'and one of other strides' \
     $strata run $digits/digits.ini "$scratch/a.npy"

@@ -20,7 +20,15 @@ by_make() { # each: by_SYSTEM FOLDER FILE INSTALLED
     case $arguments in
     *--cuda*) $MAKE -C "$1" cuda NVCC="$NVCC" NVCCFLAGS="$quick" || return 1 ;;
     esac
-    check_cuda "$1/$2_cuda.so" "$1/$2.so" && $MAKE -C "$1" run && $MAKE -C "$1" clean
+    check_cuda "$1/$2_cuda.so" "$1/$2.so" && $MAKE -C "$1" run && own_folder "$1" "$2" &&
+        $MAKE -C "$1" clean
+}
+# Where a user may write who may not to the plugin folder, and where it is found.
+own_folder() { # own_folder FOLDER FILE
+    (export HOME="$scratch/home" XDG_DATA_HOME='' && mkdir -p "$HOME" &&
+        $MAKE -C "$1" install-user &&
+        strata list -o csv | grep -q ",$HOME/.local/lib/strata/plugins-1/$2.so" &&
+        rm -r "$HOME")
 }
 by_autotools() {
     mkdir "$1/build" && (cd "$1" && autoreconf -i && cd build &&

@@ -1,6 +1,6 @@
 # The strata command, one file per subcommand.
 bin_PROGRAMS += strata
-strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_output.c \
+strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_output.c tools/crash.c \
 	tools/main.c tools/options.c tools/print.c tools/tool.c tools/tool.h tools/table.c tools/values.c tools/values.h \
 	tools/bench/bench.c tools/bench/bench.h tools/bench/devices.c tools/bench/lane.c tools/bench/options.c \
 	tools/bench/print.c tools/bench/result.c tools/bench/run.c \

@@ -92,6 +92,8 @@ static int dispatch(int argc, char **argv)
         return unknown(strcmp(name, "help") == 0 ? argv[2] : name);
     if (strcmp(name, "help") == 0)
         return tool_help(c);
+    if (c != &tool_check) /* which sees crashes of processes of its own */
+        tool_catch_crashes();
     return c->run(argc - 1, argv + 1);
 }
 

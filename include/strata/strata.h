@@ -312,6 +312,11 @@ typedef struct strata_context strata_context;
  * must outlive it. */
 STRATA_API int strata_engine_build(strata_engine **out, strata_handle *handle,
                                    const strata_network *network, strata_error *err);
+/* Whom strata_engine_build asks whether to end, when this thread calls it: between what it
+ * measures, which may take seconds. Not 0 ends it with STRATA_EBUSY; costs that are kept
+ * are, and the next build goes on from there. NULL: nobody. */
+typedef int (*strata_interrupt_fn)(void *user);
+STRATA_API void strata_set_interrupt(strata_interrupt_fn fn, void *user);
 STRATA_API void strata_engine_destroy(strata_engine *engine);
 /* Write the engine to one file that loads without the network, its weights and any
  * search: docs/files/engine.md. Atomic: who reads `path` finds the old file or the new

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "io/linked.h"
+#include "io/stand_in.h"
 
 const struct onnx_limits onnx_default_limits = {
     .file_bytes = UINT64_C(2) << 30,
@@ -97,8 +98,8 @@ static int open_file(const struct onnx_model **out, const char *path, read_fn *r
         goto done;
     if (onnx_keep_file(memory, &file, "", &e) != STRATA_OK)
         file_unmap(&file);
-    else
-        make(&m, memory, read, &file, path, folder, linked, l, &e);
+    else if (make(&m, memory, read, &file, path, folder, linked, l, &e) == STRATA_EPARSE)
+        stand_in_tell(file.data, file.size, &e);
 done:
     if (!m)
         onnx_memory_free(memory);

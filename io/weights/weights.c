@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "io/stand_in.h"
 
 #define SUGGEST_AMONG 16384 /* names; comparing with more would take seconds */
 
@@ -42,6 +43,7 @@ static int open_bytes(struct weights **out, struct file_bytes file, const void *
     int status = parse(w, bytes, size, limits ? limits : &weight_default_limits, err);
     if (status != STRATA_OK) {
         error_prefix(err, "%s", path);
+        stand_in_tell(bytes, size, err);
         weights_close(w);
         return status;
     }

@@ -115,6 +115,14 @@ static void check_version(struct import *im)
                       (long long)m->ir_version, IR_OLDEST);
 }
 
+static bool is_listed(const int *values, size_t n, int value)
+{
+    for (size_t i = 0; i < n; i++)
+        if (values[i] == value)
+            return true;
+    return false;
+}
+
 static void load_outputs(struct inlining *x, const struct onnx_graph *from)
 {
     struct graph *g = &x->im->g;
@@ -122,7 +130,11 @@ static void load_outputs(struct inlining *x, const struct onnx_graph *from)
         import_refuse(x->im, NULL, "the model has no outputs; a network has");
     for (size_t i = 0; i < from->n_outputs; i++) {
         const int value = inline_find(x, from->outputs[i].name);
-        if (value >= 0)
+        if (value >= 0 && is_listed(g->outputs, g->n_outputs, value))
+            log_line(STRATA_LOG_WARNING,
+                     "%s: output '%s' stands twice, and once in the network",
+                     x->im->model->path, from->outputs[i].name);
+        else if (value >= 0)
             g->outputs[g->n_outputs++] = value;
         else
             import_refuse(x->im, NULL, "output '%s' is made by no node",

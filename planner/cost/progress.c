@@ -17,6 +17,10 @@
 
 static atomic_bool enabled;
 static atomic_bool interrupted; /* lock-free: set in a signal handler */
+static _Thread_local struct {
+    int (*fn)(void *user);
+    void *user;
+} asked;
 
 double progress_now(void)
 {
@@ -36,9 +40,15 @@ void progress_interrupt(void)
     atomic_store(&interrupted, true);
 }
 
+void progress_ask(int (*fn)(void *user), void *user)
+{
+    asked.fn = fn;
+    asked.user = user;
+}
+
 bool progress_interrupted(void)
 {
-    return atomic_load(&interrupted);
+    return atomic_load(&interrupted) || (asked.fn && asked.fn(asked.user));
 }
 
 void progress_begin(struct progress *p)

@@ -30,6 +30,8 @@ void progress_end(struct progress *p);
 
 /* Have long work stop at its next step and keep what it has; safe in a signal handler. */
 void progress_interrupt(void);
+/* Whom long work of this thread asks, too; NULL: nobody. */
+void progress_ask(int (*fn)(void *user), void *user);
 bool progress_interrupted(void);
 
 /* Seconds of a clock that only goes forward. */

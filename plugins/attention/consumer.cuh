@@ -17,6 +17,7 @@ struct hopper_consumer {
     const int group;
     uint32_t q; /* address of its rows */
     hopper_part part;
+    int32_t tiles; /* of all warpgroups that share their queries */
     hopper_rows rows;
     hopper_stage<C::QStages> queries;
     hopper_stage<C::Stages> k, v;
@@ -51,6 +52,13 @@ struct hopper_consumer {
             rows.largest[r] = row < job.plan.length ? -INFINITY : 0;
             rows.sum[r] = 0;
         }
+    }
+
+    /* Of a block without a ring, before its tensors are there. */
+    __device__ inline void start(const hopper_part &of)
+    {
+        part = of;
+        start_rows();
     }
 
     /* Warpgroups issue their products one after the other, round and round. */
@@ -234,7 +242,10 @@ struct hopper_consumer {
         hold(s);
         release(0, k);
         clear_unused(tile);
-        softmax<true>(s, shrink, tile, mask);
+        if (C::One && !C::Odd && tile >= part.whole && tile < part.whole_end)
+            softmax<false>(s, shrink, tile, mask);
+        else
+            softmax<true>(s, shrink, tile, mask);
         round_tile<C>(p, s);
         if constexpr (!C::One)
             walk_rest(o, s, p, tile - 1);
@@ -246,23 +257,28 @@ struct hopper_consumer {
 
     /* ---- warpgroups that share their queries ---- */
 
+    /* A warpgroup's first stage of tiles; its last ends where the next one's begins. */
+    __device__ inline int32_t share_of(int of) const
+    {
+        return tiles * of / C::Groups;
+    }
+
     /* This one's tiles. */
     __device__ inline void take_share(void)
     {
-        const int32_t n = part.last - part.first;
-        const int32_t begin = n * group / C::Groups, end = n * (group + 1) / C::Groups;
-        k.at = v.at = begin;
-        part.first = part.last - end;
-        part.last -= begin;
+        tiles = part.last - part.first;
+        k.at = v.at = share_of(group);
+        part.first = part.last - share_of(group + 1);
+        part.last -= share_of(group);
         part.whole = min(max(part.whole, part.first), part.last);
         part.whole_end = min(max(part.whole_end, part.whole), part.last);
     }
 
-    /* What a warpgroup has, to where its stage of tiles was: a thread's pieces of 16
-     * bytes, maxima and sums behind them. */
+    /* What a warpgroup has, to where its first stage of tiles was: a thread's pieces of
+     * 16 bytes, maxima and sums behind them. */
     __device__ inline uint32_t left_at(int of) const
     {
-        return memory.tile(0, of) + threadIdx.x % 128 * 16;
+        return memory.tile(0, share_of(of)) + threadIdx.x % 128 * 16;
     }
     __device__ inline void leave(const float (&o)[C::Dim / 8][4]) const
     {
@@ -302,13 +318,19 @@ struct hopper_consumer {
     /* All of them's to the first one's; whether this is it. */
     __device__ inline bool gather(float (&o)[C::Dim / 8][4])
     {
-        __syncthreads(); /* tiles are read */
-        if (group > 0)
+        const uint32_t left = memory.q_empty(0); /* nobody else has a use for it here */
+        if (group > 0 && part.first < part.last) {
+            named_sync(GROUP + group, 128); /* its tiles are read */
             leave(o);
-        __syncthreads();
-        for (int of = 1; group == 0 && of < C::Groups; of++)
-            join(o, of);
-        return group == 0;
+        }
+        barrier_arrive(left);
+        if (group > 0)
+            return false;
+        barrier_wait(left, 0);
+        for (int of = 1; of < C::Groups; of++)
+            if (share_of(of) < share_of(of + 1))
+                join(o, of);
+        return true;
     }
 
     /* Through the warp's rows of Q, which nobody needs now, to whole pieces. */
@@ -360,11 +382,13 @@ struct hopper_consumer {
     {
         float o[C::Dim / 8][4] = {};
         barrier_wait(memory.q_full(queries.at), queries.parity);
-        part = memory.parts[queries.at];
-        if (part.batch < 0)
-            return false;
         q = memory.q + queries.at * C::QBytes + rows_before() * PANEL_ROW;
-        start_rows();
+        if constexpr (C::Ring) {
+            part = memory.parts[queries.at];
+            if (part.batch < 0)
+                return false;
+            start_rows();
+        }
         if constexpr (C::Shared)
             take_share();
         if (part.first < part.last)

@@ -21,18 +21,17 @@ static __global__ void __launch_bounds__(C::Threads, C::Blocks)
         memory.init();
     }
     __syncthreads();
-    const bool asks = !C::Ring && threadIdx.x == 0;
-    hopper_part part;
-    if (asks && !job.lengths) /* lengths may be what the kernel before writes */
-        part = hopper_part_of<C>(job, blockIdx.x);
+    hopper_consumer<C> one(job, memory, group);
+    if (!C::Ring && !job.lengths) /* lengths may be what the kernel before writes */
+        one.start(hopper_part_of<C>(job, blockIdx.x));
     wait_for_previous();
     launch_next();
     if constexpr (!C::Ring) {
-        if (asks && job.lengths)
-            part = hopper_part_of<C>(job, blockIdx.x);
-        if (asks)
-            hopper_producer<C>(job, memory).load(part);
-        hopper_consumer<C>(job, memory, group).run();
+        if (job.lengths)
+            one.start(hopper_part_of<C>(job, blockIdx.x));
+        if (threadIdx.x == 0)
+            hopper_producer<C>(job, memory).load(one.part);
+        one.run();
     } else if (group == 0) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(C::Producer));
         if (threadIdx.x == 0)

@@ -72,9 +72,11 @@ struct hopper_job {
     void *y;
     uint32_t tiles, heads; /* of queries; of all rows of the batch */
     uint32_t section;      /* heads whose K and V stay in L2 */
-    uint32_t *counters;    /* parts taken beyond the first ones, blocks that ended */
-    int32_t left, right;   /* keys a query sees beside its place */
-    float scale;           /* times log2(e); of odd scores without */
+    /* by a section's parts, by its heads, by heads of one row of the batch */
+    divisor by_section, by_heads, by_batch;
+    uint32_t *counters;  /* parts taken beyond the first ones, blocks that ended */
+    int32_t left, right; /* keys a query sees beside its place */
+    float scale;         /* times log2(e); of odd scores without */
 };
 
 #define HOPPER_FAR (1 << 29) /* no place is that far from the others' */
@@ -102,14 +104,17 @@ template <class C>
 static __device__ inline hopper_part hopper_part_of(const hopper_job &job, uint32_t index)
 {
     const struct attention_plan &p = job.plan;
-    const uint32_t section = index / (job.section * job.tiles);
+    const uint32_t section = divide_by(index, job.by_section);
     const uint32_t begin = section * job.section;
     const uint32_t heads = min(job.section, job.heads - begin);
     const uint32_t rest = index - begin * job.tiles;
-    const uint32_t tile = job.tiles - 1 - rest / heads, head = begin + rest % heads;
+    /* the last section may have fewer */
+    const uint32_t above =
+        heads == job.section ? divide_by(rest, job.by_heads) : rest / heads;
+    const uint32_t tile = job.tiles - 1 - above, head = begin + rest - above * heads;
     hopper_part part;
-    part.batch = (int32_t)(head / (uint32_t)p.heads);
-    part.head = (int32_t)(head % (uint32_t)p.heads);
+    part.batch = (int32_t)divide_by(head, job.by_batch);
+    part.head = (int32_t)(head - (uint32_t)part.batch * job.by_batch.d);
     part.row = (int32_t)(tile * C::Rows);
     const attention_reach reach = attention_reach_at(&p, job.lengths, part.batch);
     part.keys = (int32_t)reach.keys;
@@ -228,7 +233,8 @@ struct hopper_producer {
         const uint32_t barrier = memory.q_full(q.at);
         if (C::Ring)
             barrier_wait(memory.q_empty(q.at), q.parity ^ 1);
-        memory.parts[q.at] = part;
+        if (C::Ring)
+            memory.parts[q.at] = part;
         barrier_expect(barrier, C::QBytes);
         for (int p = 0; p < C::Panels; p++)
             copy_box(memory.q + q.at * C::QBytes + p * C::Rows * PANEL_ROW, &job.q,

@@ -46,6 +46,12 @@ static uint32_t section_of(const struct attention_plan *p, int64_t heads)
     return (uint32_t)(section < heads ? section : heads);
 }
 
+/* A divisor of nothing, where there is nothing to divide. */
+static int64_t at_least_one(int64_t x)
+{
+    return x > 0 ? x : 1;
+}
+
 /* All but the maps and the scale. */
 static void fill_job(hopper_job *job, const attention_job *a, const hopper_launch *l,
                      uint32_t *counters)
@@ -59,6 +65,9 @@ static void fill_job(hopper_job *job, const attention_job *a, const hopper_launc
     job->tiles = (uint32_t)((p.length + l->rows - 1) / l->rows);
     job->heads = (uint32_t)(p.batch * p.heads);
     job->section = section_of(&p, job->heads);
+    job->by_section = divisor_of(at_least_one((int64_t)job->section * job->tiles));
+    job->by_heads = divisor_of(at_least_one(job->section));
+    job->by_batch = divisor_of(p.heads);
     job->left = p.window_left >= 0 && p.window_left < HOPPER_FAR ? (int32_t)p.window_left
                                                                  : 2 * HOPPER_FAR;
     job->right = p.window_right >= 0 && p.window_right < HOPPER_FAR

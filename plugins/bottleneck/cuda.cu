@@ -38,11 +38,9 @@ static int pack_weights(const strata_node *n, const bottleneck_shape &s,
     const int status = alloc_packed(n, bottleneck_packed(root), &state->packed);
     if (status != STRATA_OK)
         return status;
-    uint8_t *matrices = (uint8_t *)state->packed;
     bottleneck_pack_kernel<<<(unsigned)(root * root * BOTTLENECK_PIECES), CUDA_BLOCK, 0,
-                             (cudaStream_t)n->stream>>>(
-        weights_of(n, s), root, matrices,
-        (float *)(matrices + bottleneck_matrices(root)));
+                             (cudaStream_t)n->stream>>>(weights_of(n, s), root,
+                                                        (uint8_t *)state->packed);
     return packed_status(n);
 }
 
@@ -126,7 +124,7 @@ static const strata_impl impls[] = {
      .name = "strip",
      .rows = STRATA_ARRAY(rows),
      .efficiency = 0.5,
-     .state_size = sizeof(strip_state),
+     .state_size = sizeof(many_state<strip_job>),
      .accept = strip_accept,
      .setup = strip_setup,
      .run = strip_run,
@@ -137,7 +135,7 @@ static const strata_impl impls[] = {
      .name = "stream",
      .rows = STRATA_ARRAY(rows),
      .efficiency = 0.5,
-     .state_size = sizeof(stream_state),
+     .state_size = sizeof(many_state<stream_job>),
      .accept = stream_accept,
      .setup = stream_setup,
      .run = stream_run,
@@ -148,7 +146,7 @@ static const strata_impl impls[] = {
      .name = "roll",
      .rows = STRATA_ARRAY(rows),
      .efficiency = 0.6,
-     .state_size = sizeof(roll_state),
+     .state_size = sizeof(many_state<roll_job>),
      .accept = roll_accept,
      .setup = roll_setup,
      .run = roll_run,

@@ -10,20 +10,9 @@
 #include "plugins/bottleneck/strip_job.cuh"
 
 /* Jobs have maps, which want 64 bytes; a state has not. */
-struct strip_state {
-    uint8_t job[sizeof(strip_job)];
-    int32_t blocks; /* at once */
-    void *packed;
-};
-
-struct stream_state {
-    uint8_t job[sizeof(stream_job)];
-    int32_t clusters; /* at once */
-    void *packed;
-};
-
-struct roll_state {
-    uint8_t job[sizeof(roll_job)];
+template <class Job>
+struct many_state {
+    uint8_t job[sizeof(Job)];
     int32_t clusters; /* at once */
     void *packed;
 };

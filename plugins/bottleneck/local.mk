@@ -10,7 +10,8 @@ BOTTLENECK_KERNELS = plugins/bottleneck/cuda.cu plugins/bottleneck/roll.cu \
 	plugins/bottleneck/stream.cu plugins/bottleneck/strip.cu
 CUDA_PLUGIN_KERNELS += $(BOTTLENECK_KERNELS)
 EXTRA_DIST += plugins/bottleneck/accept.cuh plugins/bottleneck/block.cuh \
-	plugins/bottleneck/impls.cuh plugins/bottleneck/pieces.cuh \
+	plugins/bottleneck/impls.cuh plugins/bottleneck/many.cuh \
+	plugins/bottleneck/pieces.cuh \
 	plugins/bottleneck/roll.cuh plugins/bottleneck/roll_block.cuh \
 	plugins/bottleneck/roll_job.cuh plugins/bottleneck/roll_share.cuh \
 	plugins/bottleneck/share.cuh plugins/bottleneck/stages.cuh \

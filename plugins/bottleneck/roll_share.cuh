@@ -5,8 +5,8 @@
 #ifndef PLUGINS_BOTTLENECK_ROLL_SHARE_CUH
 #define PLUGINS_BOTTLENECK_ROLL_SHARE_CUH
 
+#include "plugins/bottleneck/many.cuh"
 #include "plugins/bottleneck/roll.cuh"
-#include "plugins/bottleneck/share.cuh"
 
 /* What is known without the batch. */
 static inline void roll_plan(roll_job *j, const bottleneck_sizes &s)
@@ -60,44 +60,17 @@ static inline int32_t roll_clusters(roll_job *j, int64_t images, int32_t cluster
     return most < clusters ? most : clusters;
 }
 
-/* ---- weights ---------------------------------------------------------------------- */
-
-static inline int64_t roll_packed(const roll_job &j)
-{
-    return roll_pieces(j) * (int64_t)ROLL_PIECE +
-           (256 + j.parts * 64) * (int64_t)sizeof(float);
-}
-
-/* ---- launches --------------------------------------------------------------------- */
-
-enum { ROLL_ROOM = 32 << 20 }; /* of L2, bytes: what is half of it at least */
+/* ---- tensors ---------------------------------------------------------------------- */
 
 static inline bool roll_map(roll_job *j, const void *x, int64_t images, int32_t channels)
 {
     const int64_t pixels = images * j->height * j->width;
-    j->large = pixels * ((channels + 7) / 8 * 8 + j->results) * 2 > ROLL_ROOM;
+    j->large = pixels * ((channels + 7) / 8 * 8 + j->results) * 2 > MANY_ROOM;
     j->again = j->addend == x;
     return bottleneck_map(&j->x, x, images, j->height, j->width, channels, j->high,
                           j->tile_w + 2) &&
            bottleneck_map(&j->added, j->addend ? j->addend : j->y, images, j->height,
                           j->width, j->results, j->high, j->tile_w + 2);
-}
-
-static inline cudaLaunchConfig_t roll_config(cudaLaunchAttribute (&attributes)[2],
-                                             int32_t clusters)
-{
-    cudaLaunchConfig_t config = {};
-    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[0].val.programmaticStreamSerializationAllowed = 1;
-    attributes[1].id = cudaLaunchAttributeClusterDimension;
-    attributes[1].val.clusterDim.x = ROLL_CLUSTER;
-    attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;
-    config.gridDim = dim3((unsigned)clusters * ROLL_CLUSTER);
-    config.blockDim = dim3(ROLL_THREADS);
-    config.dynamicSmemBytes = ROLL_SHARED;
-    config.attrs = attributes;
-    config.numAttrs = 2;
-    return config;
 }
 
 #endif /* PLUGINS_BOTTLENECK_ROLL_SHARE_CUH */

@@ -130,21 +130,32 @@ static inline int64_t bottleneck_packed(int root)
     return bottleneck_matrices(root) + 384 * root * (int64_t)sizeof(float);
 }
 
-/* A block a matrix; the first has the biases, too. */
+/* A block a matrix, of weight(m, k); the first has the biases, too, which lie behind the
+ * matrices. */
+template <class Weight>
+static __device__ inline void bottleneck_pack(const bottleneck_weights &w,
+                                              uint8_t *matrices, int root, int biases,
+                                              const Weight &weight)
+{
+    __half *to = (__half *)(matrices + (int64_t)blockIdx.x * BOTTLENECK_PIECE);
+    float *bias = (float *)(matrices + (int64_t)gridDim.x * BOTTLENECK_PIECE);
+    for (int e = (int)threadIdx.x; e < 64 * 64; e += CUDA_BLOCK) {
+        const int m = e / 64, k = e % 64;
+        from_float(to + m * 64 + ((k / 8) ^ (m & 7)) * 8 + k % 8, weight(m, k));
+    }
+    for (int c = (int)threadIdx.x; c < biases && blockIdx.x == 0; c += CUDA_BLOCK)
+        bias[c] = bottleneck_bias(w, root, c);
+}
+
 static __global__ void __launch_bounds__(CUDA_BLOCK)
     bottleneck_pack_kernel(const __grid_constant__ bottleneck_weights w, int root,
-                           uint8_t *matrices, float *bias)
+                           uint8_t *matrices)
 {
     const int block = (int)blockIdx.x / BOTTLENECK_PIECES;
     const int p = (int)blockIdx.x % BOTTLENECK_PIECES;
-    __half *to = (__half *)(matrices + (int64_t)blockIdx.x * BOTTLENECK_PIECE);
-    for (int e = (int)threadIdx.x; e < 64 * 64; e += CUDA_BLOCK) {
-        const int m = e / 64, k = e % 64;
-        from_float(to + m * 64 + ((k / 8) ^ (m & 7)) * 8 + k % 8,
-                   bottleneck_weight(w, root, block, p, m, k));
-    }
-    for (int c = (int)threadIdx.x; c < 384 * root && blockIdx.x == 0; c += CUDA_BLOCK)
-        bias[c] = bottleneck_bias(w, root, c);
+    bottleneck_pack(w, matrices, root, 384 * root, [&](int m, int k) {
+        return bottleneck_weight(w, root, block, p, m, k);
+    });
 }
 
 /* Where weights come through a ring, in the order in which they are asked for: result m
@@ -169,21 +180,12 @@ static __device__ inline float ring_weight(const bottleneck_weights &w, int pane
                          w.results, half + k, w.convolved);
 }
 
-/* A block a matrix; the first has the biases, too, which lie behind the matrices. */
 static __global__ void __launch_bounds__(CUDA_BLOCK)
-    ring_pack_kernel(const __grid_constant__ bottleneck_weights w, int panels, int parts,
-                     uint8_t *matrices)
+    ring_pack_kernel(bottleneck_weights w, int panels, int parts, uint8_t *matrices)
 {
-    const int matrix = (int)blockIdx.x;
-    __half *to = (__half *)(matrices + (int64_t)matrix * BOTTLENECK_PIECE);
-    float *bias = (float *)(matrices + (int64_t)gridDim.x * BOTTLENECK_PIECE);
-    for (int e = (int)threadIdx.x; e < 64 * 64; e += CUDA_BLOCK) {
-        const int m = e / 64, k = e % 64;
-        from_float(to + m * 64 + ((k / 8) ^ (m & 7)) * 8 + k % 8,
-                   ring_weight(w, panels, matrix, m, k));
-    }
-    for (int c = (int)threadIdx.x; c < 256 + parts * 64 && matrix == 0; c += CUDA_BLOCK)
-        bias[c] = bottleneck_bias(w, 2, c);
+    bottleneck_pack(w, matrices, 2, 256 + parts * 64, [&](int m, int k) {
+        return ring_weight(w, panels, (int)blockIdx.x, m, k);
+    });
 }
 
 /* ---- launches -------------------------------------------------------------------- */

@@ -3,11 +3,10 @@
  * Bottleneck of many pixels on Hopper's tensor cores, in one launch: fp16:nhwc8, windows
  * of 3x3, more than 64 channels between and up to 128.
  */
-#include "plugins/bottleneck/accept.cuh"
-#include "plugins/bottleneck/impls.cuh"
 #include "plugins/bottleneck/stream_share.cuh"
 
-/* Sizes that fit into an int. */
+#define LEAST_TILES 16 /* for an eighth of the multiprocessors */
+
 static const char *refuse_channels(const bottleneck_shape &s)
 {
     if (s.shortcut)
@@ -19,72 +18,20 @@ static const char *refuse_channels(const bottleneck_shape &s)
                : NULL;
 }
 
-#define LEAST_TILES 16 /* for an eighth of the multiprocessors */
+static const many_way<stream_job> way = {
+    .kernel = (const void *)stream_kernel,
+    .pack = ring_pack_kernel,
+    .cluster = STREAM_CLUSTER,
+    .threads = STREAM_THREADS,
+    .least = LEAST_TILES,
+    .refuse = refuse_channels,
+    .plan = stream_plan,
+    .work = [](const stream_job &j) { return (int64_t)j.tiles.d; },
+    .matrices = [](const stream_job &j) { return 2 * stream_pieces(j); },
+    .biases = [](const stream_job &j) { return 256 + j.parts * 64; },
+    .shared = [](const stream_job &) { return (int32_t)STREAM_SHARED; },
+    .clusters = stream_clusters,
+    .map = stream_map,
+};
 
-int stream_accept(const strata_node *n)
-{
-    bottleneck_shape s = {};
-    stream_job job = {};
-    const int status = bottleneck_take(n, refuse_channels);
-    if (status != STRATA_OK || bottleneck_resolve(n, &s) != STRATA_OK)
-        return status;
-    stream_plan(&job, sizes_of(s));
-    return n->in[0].dims[0] * job.tiles.d < LEAST_TILES
-               ? refuse(n, "it is for more pixels")
-               : STRATA_OK;
-}
-
-/* ---- setting up ------------------------------------------------------------------- */
-
-static int pack_weights(const strata_node *n, const bottleneck_shape &s,
-                        const stream_job &job, void **packed)
-{
-    const int status = alloc_packed(n, stream_packed(job), packed);
-    if (status != STRATA_OK)
-        return status;
-    ring_pack_kernel<<<(unsigned)stream_pieces(job) * 2, CUDA_BLOCK, 0,
-                       (cudaStream_t)n->stream>>>(weights_of(n, s), job.panels, job.parts,
-                                                  (uint8_t *)*packed);
-    return packed_status(n);
-}
-
-int stream_setup(const strata_node *n, void *state)
-{
-    stream_state *to = (stream_state *)state;
-    stream_job job = {};
-    bottleneck_shape s = {};
-    cudaLaunchAttribute attributes[2] = {};
-    int status = bottleneck_resolve(n, &s);
-    if (status != STRATA_OK)
-        return status;
-    stream_plan(&job, sizes_of(s));
-    bottleneck_set_tails(&job, n);
-    memcpy(to->job, &job, sizeof job);
-    status = clusters_at_once(n, (const void *)stream_kernel,
-                              stream_config(attributes, 1), 2, &to->clusters);
-    return status == STRATA_OK ? pack_weights(n, s, job, &to->packed) : status;
-}
-
-/* ---- running ---------------------------------------------------------------------- */
-
-int stream_run(const strata_run *r)
-{
-    const stream_state *s = (const stream_state *)r->state;
-    const strata_tensor *x = &r->in[0];
-    stream_job job;
-    cudaLaunchAttribute attributes[2] = {};
-    memcpy(&job, s->job, sizeof job);
-    const int32_t clusters = stream_clusters(&job, x->dims[0], s->clusters);
-    cudaLaunchConfig_t config = stream_config(attributes, clusters);
-    config.stream = layer_stream(r);
-    job.weights = (const uint8_t *)s->packed;
-    job.bias =
-        (const float *)(job.weights + stream_pieces(job) * (int64_t)STREAM_WEIGHTS);
-    job.addend = r->n_in > 1 ? (const __half *)r->in[1].data : NULL;
-    job.y = (__half *)r->out[0].data;
-    if (clusters == 0)
-        return STRATA_OK;
-    return stream_map(&job, x->data, x->dims[0], (int32_t)x->dims[1])
-               ? launch_job(r, config, (const void *)stream_kernel, &job)
-               : no_map(r);
-}
+MANY_WAY(stream, way)

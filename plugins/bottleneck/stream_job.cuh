@@ -25,7 +25,8 @@
 #include "plugins/bottleneck/block.cuh"
 
 enum {
-    STREAM_GROUPS = 4, /* warpgroups that multiply */
+    STREAM_CLUSTER = 2, /* blocks that share weights */
+    STREAM_GROUPS = 4,  /* warpgroups that multiply */
     STREAM_THREADS = STREAM_GROUPS * 128 + 128,
     STREAM_GIVEN = 112, /* registers of a thread that multiplies; of one that loads */
     STREAM_KEPT = 24,

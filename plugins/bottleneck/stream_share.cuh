@@ -5,7 +5,7 @@
 #ifndef PLUGINS_BOTTLENECK_STREAM_SHARE_CUH
 #define PLUGINS_BOTTLENECK_STREAM_SHARE_CUH
 
-#include "plugins/bottleneck/share.cuh"
+#include "plugins/bottleneck/many.cuh"
 #include "plugins/bottleneck/stream.cuh"
 
 static inline int32_t stream_least(int32_t a, int32_t b)
@@ -47,42 +47,15 @@ static inline int32_t stream_clusters(stream_job *j, int64_t images, int32_t clu
     return stream_least((j->units + 1) / 2, clusters);
 }
 
-/* ---- weights ---------------------------------------------------------------------- */
-
-static inline int64_t stream_packed(const stream_job &j)
-{
-    return stream_pieces(j) * (int64_t)STREAM_WEIGHTS +
-           (256 + j.parts * 64) * (int64_t)sizeof(float);
-}
-
-/* ---- launches --------------------------------------------------------------------- */
-
-enum { STREAM_ROOM = 32 << 20 }; /* of L2, bytes: what is half of it at least */
+/* ---- tensors ---------------------------------------------------------------------- */
 
 static inline bool stream_map(stream_job *j, const void *x, int64_t images,
                               int32_t channels)
 {
     const int64_t pixels = images * j->height * j->width;
-    j->large = pixels * ((channels + 7) / 8 * 8 + j->results) * 2 > STREAM_ROOM;
+    j->large = pixels * ((channels + 7) / 8 * 8 + j->results) * 2 > MANY_ROOM;
     return bottleneck_map(&j->x, x, images, j->height, j->width, channels, j->tile_h + 2,
                           j->tile_w + 2);
-}
-
-static inline cudaLaunchConfig_t stream_config(cudaLaunchAttribute (&attributes)[2],
-                                               int32_t clusters)
-{
-    cudaLaunchConfig_t config = {};
-    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[0].val.programmaticStreamSerializationAllowed = 1;
-    attributes[1].id = cudaLaunchAttributeClusterDimension;
-    attributes[1].val.clusterDim.x = 2;
-    attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;
-    config.gridDim = dim3((unsigned)clusters * 2);
-    config.blockDim = dim3(STREAM_THREADS);
-    config.dynamicSmemBytes = STREAM_SHARED;
-    config.attrs = attributes;
-    config.numAttrs = 2;
-    return config;
 }
 
 #endif /* PLUGINS_BOTTLENECK_STREAM_SHARE_CUH */

@@ -100,35 +100,31 @@ static __device__ inline void strip_multiply(float (&sum)[STRIP_REACH][4],
 }
 
 static __device__ inline void strip_reduce(const strip_job &job,
-                                           const strip_memory &memory)
+                                           const strip_memory &memory,
+                                           const strip_step &s, strip_slot &slot,
+                                           uint32_t parity)
 {
-    const uint32_t lane = threadIdx.x % 32;
-    strip_slot slot;
-    uint32_t parity = 0;
-    barrier_wait(memory.barrier(STRIP_LOADED), 0);
-    for (strip_step s(job); s.more(job); s.advance(job), parity ^= 1) {
-        const uint32_t rows = strip_rows(job, s);
-        const uint32_t two = strip_two(job, s.left + 1 + (int32_t)lane % 4 * 2);
-        float sum[STRIP_REACH][4];
-        if (s.step == 0)
-            strip_reduce_edge(job, memory, s, slot, parity);
-        strip_multiply(sum, job, memory, slot);
-        barrier_wait(memory.barrier(STRIP_REDUCED_FREE), parity ^ 1);
-        if (s.step > 0)
-            strip_keep_columns(memory);
-        strip_keep(
-            sum, job.reduced, [&](int n) { return rows >> n & 1 ? two : 0; },
-            [&](int n) {
-                const uint32_t row = n + strip_lane_eight();
-                return memory.reduced +
-                       bottleneck_place(row * STRIP_PITCH + STRIP_EDGE + lane % 8,
-                                        strip_lane_channels());
-            });
-        publish_shared();
-        warp_sync();
-        if (lane == 0)
-            barrier_arrive(memory.barrier(STRIP_REDUCED_FULL));
-    }
+    const uint32_t lane = threadIdx.x % 32, rows = strip_rows(job, s);
+    const uint32_t two = strip_two(job, s.left + 1 + (int32_t)lane % 4 * 2);
+    float sum[STRIP_REACH][4];
+    if (s.step == 0)
+        strip_reduce_edge(job, memory, s, slot, parity);
+    strip_multiply(sum, job, memory, slot);
+    barrier_wait(memory.barrier(STRIP_REDUCED_FREE), parity ^ 1);
+    if (s.step > 0)
+        strip_keep_columns(memory);
+    strip_keep(
+        sum, job.reduced, [&](int n) { return rows >> n & 1 ? two : 0; },
+        [&](int n) {
+            const uint32_t row = n + strip_lane_eight();
+            return memory.reduced +
+                   bottleneck_place(row * STRIP_PITCH + STRIP_EDGE + lane % 8,
+                                    strip_lane_channels());
+        });
+    publish_shared();
+    warp_sync();
+    if (lane == 0)
+        barrier_arrive(memory.barrier(STRIP_REDUCED_FULL));
 }
 
 /* ---- windows ---------------------------------------------------------------------- */
@@ -151,30 +147,46 @@ static __device__ inline void strip_slide(float (&sum)[STRIP_HIGH][4], uint32_t 
 }
 
 static __device__ inline void strip_convolve(const strip_job &job,
-                                             const strip_memory &memory)
+                                             const strip_memory &memory, uint32_t parity)
 {
     const uint32_t lane = threadIdx.x % 32;
+    float sum[STRIP_HIGH][4];
+    strip_begin(sum, memory.biases + 64);
+    barrier_wait(memory.barrier(STRIP_REDUCED_FULL), parity);
+    strip_slide(sum, memory.weights(job.panels), memory.reduced);
+    multiply_wait<0>();
+    hold(sum);
+    if (lane == 0)
+        barrier_arrive(memory.barrier(STRIP_REDUCED_FREE));
+    barrier_wait(memory.barrier(STRIP_CONVOLVED_FREE), parity ^ 1);
+    strip_keep(
+        sum, job.convolved, [](int) { return ~0u; },
+        [&](int n) {
+            const uint32_t pixel = (n + strip_lane_eight()) * 8 + lane % 8;
+            return memory.convolved + bottleneck_place(pixel, strip_lane_channels());
+        });
+    warp_sync();
+    if (lane == 0)
+        barrier_arrive(memory.barrier(STRIP_CONVOLVED_FULL));
+}
+
+/* The first two stages, by a warpgroup each; or, where x is added and so read again, both
+ * by one, so that less comes between, and L2 has it still. */
+template <bool Reduces, bool Convolves>
+static __device__ inline void strip_between(const strip_job &job,
+                                            const strip_memory &memory)
+{
+    strip_slot slot;
     uint32_t parity = 0;
-    barrier_wait(memory.barrier(STRIP_LOADED + 1), 0);
+    if (Reduces)
+        barrier_wait(memory.barrier(STRIP_LOADED), 0);
+    if (Convolves)
+        barrier_wait(memory.barrier(STRIP_LOADED + 1), 0);
     for (strip_step s(job); s.more(job); s.advance(job), parity ^= 1) {
-        float sum[STRIP_HIGH][4];
-        strip_begin(sum, memory.biases + 64);
-        barrier_wait(memory.barrier(STRIP_REDUCED_FULL), parity);
-        strip_slide(sum, memory.weights(job.panels), memory.reduced);
-        multiply_wait<0>();
-        hold(sum);
-        if (lane == 0)
-            barrier_arrive(memory.barrier(STRIP_REDUCED_FREE));
-        barrier_wait(memory.barrier(STRIP_CONVOLVED_FREE), parity ^ 1);
-        strip_keep(
-            sum, job.convolved, [](int) { return ~0u; },
-            [&](int n) {
-                const uint32_t pixel = (n + strip_lane_eight()) * 8 + lane % 8;
-                return memory.convolved + bottleneck_place(pixel, strip_lane_channels());
-            });
-        warp_sync();
-        if (lane == 0)
-            barrier_arrive(memory.barrier(STRIP_CONVOLVED_FULL));
+        if (Reduces)
+            strip_reduce(job, memory, s, slot, parity);
+        if (Convolves)
+            strip_convolve(job, memory, parity);
     }
 }
 
@@ -367,10 +379,12 @@ static __global__ void __launch_bounds__(STRIP_THREADS, 1)
         job.crosses ? strip_project_of<true>(job, memory)
                     : strip_project_of<false>(job, memory);
     } else if (group == 0) {
-        strip_reduce(job, memory);
+        job.joined ? strip_between<true, true>(job, memory)
+                   : strip_between<true, false>(job, memory);
     } else {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"((int)STRIP_CONVOLVES));
-        strip_convolve(job, memory);
+        if (!job.joined)
+            strip_between<false, true>(job, memory);
     }
 }
 #else

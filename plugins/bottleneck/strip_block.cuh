@@ -136,11 +136,10 @@ static __device__ inline void strip_load_edge(const strip_job &job,
     slot.advance(job.slots);
 }
 
-/* Where the input, or a product of it, is added to the results, it stays in L2 until
- * then. */
+/* Where a product of the input is added to the results, it stays in L2 until then. */
 static __device__ inline void strip_load(const strip_job &job, const strip_memory &memory)
 {
-    const uint64_t again = strip_again(job.large && (job.again || job.crosses));
+    const uint64_t again = strip_again(job.large && job.crosses);
     strip_slot slot;
     strip_load_weights(job, memory);
     wait_for_previous();

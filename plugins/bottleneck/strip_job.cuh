@@ -14,7 +14,9 @@
  *            more depth of these products: x's own 64 channels, asked for a step ahead,
  *            as they lie in memory, which is from registers, too
  *
- * Stages work on neighbouring steps at the same time. One more thread asks for the
+ * Stages work on neighbouring steps at the same time. Where the input is what is added,
+ * too, and L2 has no room for all of it, one warpgroup has the first two: so a step less
+ * comes between its two reads, and L2 has more of it still. One more thread asks for the
  * input, 64 channels of a step at a time, through a ring.
  */
 #ifndef PLUGINS_BOTTLENECK_STRIP_JOB_CUH
@@ -60,7 +62,7 @@ struct strip_job {
     int32_t slots;
     bool crosses; /* a shortcut's product is added */
     bool large;   /* L2 has no room for these tensors */
-    bool again;   /* x is what is added, too */
+    bool joined;  /* a warpgroup has the first two stages */
 };
 
 /* Of the last stage. */

@@ -6,7 +6,7 @@
 #ifndef PLUGINS_BOTTLENECK_STRIP_SHARE_CUH
 #define PLUGINS_BOTTLENECK_STRIP_SHARE_CUH
 
-#include "plugins/bottleneck/share.cuh"
+#include "plugins/bottleneck/many.cuh"
 #include "plugins/bottleneck/strip.cuh"
 
 enum { STRIP_MEMORY = 232448 }; /* of a block, at most */
@@ -83,58 +83,27 @@ static __device__ inline float strip_weight(const bottleneck_weights &w, int pan
                                w.results, strip_channel(k), w.channels);
 }
 
-static inline int64_t strip_packed(const strip_job &j)
-{
-    return strip_matrices(j) * (int64_t)BOTTLENECK_PIECE +
-           (128 + j.parts * 64) * (int64_t)sizeof(float);
-}
-
-/* A block a matrix; the first has the biases, too, which lie behind the matrices. */
 static __global__ void __launch_bounds__(CUDA_BLOCK)
-    strip_pack_kernel(const __grid_constant__ bottleneck_weights w, int panels, int parts,
-                      uint8_t *matrices)
+    strip_pack_kernel(bottleneck_weights w, int panels, int parts, uint8_t *matrices)
 {
-    const int matrix = (int)blockIdx.x;
-    __half *to = (__half *)(matrices + (int64_t)matrix * BOTTLENECK_PIECE);
-    float *bias = (float *)(matrices + (int64_t)gridDim.x * BOTTLENECK_PIECE);
-    for (int e = (int)threadIdx.x; e < 64 * 64; e += CUDA_BLOCK) {
-        const int m = e / 64, k = e % 64;
-        from_float(to + m * 64 + ((k / 8) ^ (m & 7)) * 8 + k % 8,
-                   strip_weight(w, panels, parts, matrix, m, k));
-    }
-    for (int c = (int)threadIdx.x; c < 128 + parts * 64 && matrix == 0; c += CUDA_BLOCK)
-        bias[c] = bottleneck_bias(w, 1, c);
+    bottleneck_pack(w, matrices, 1, 128 + parts * 64, [&](int m, int k) {
+        return strip_weight(w, panels, parts, (int)blockIdx.x, m, k);
+    });
 }
 
-/* ---- launches --------------------------------------------------------------------- */
-
-enum { STRIP_ROOM = 32 << 20 }; /* of L2, bytes: what is half of it at least */
+/* ---- tensors ---------------------------------------------------------------------- */
 
 static inline bool strip_map(strip_job *j, const void *x, int64_t images,
                              int32_t channels)
 {
     const int64_t pixels = images * j->height * j->width;
-    j->large = pixels * ((channels + 7) / 8 * 8 + j->results) * 2 > STRIP_ROOM;
-    j->again = j->addend == x;
+    j->large = pixels * ((channels + 7) / 8 * 8 + j->results) * 2 > MANY_ROOM;
+    j->joined = j->large && j->addend == x;
     j->x = (const __half *)x;
     return bottleneck_map(&j->step, x, images, j->height, j->width, channels, STRIP_REACH,
                           STRIP_WIDE) &&
            bottleneck_map(&j->edge, x, images, j->height, j->width, channels, STRIP_REACH,
                           STRIP_EDGE);
-}
-
-static inline cudaLaunchConfig_t strip_config(cudaLaunchAttribute (&attributes)[1],
-                                              const strip_job &j, int32_t blocks)
-{
-    cudaLaunchConfig_t config = {};
-    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[0].val.programmaticStreamSerializationAllowed = 1;
-    config.gridDim = dim3((unsigned)blocks);
-    config.blockDim = dim3(STRIP_THREADS);
-    config.dynamicSmemBytes = (size_t)strip_shared_bytes(j, j.slots);
-    config.attrs = attributes;
-    config.numAttrs = 1;
-    return config;
 }
 
 #endif /* PLUGINS_BOTTLENECK_STRIP_SHARE_CUH */

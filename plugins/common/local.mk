@@ -17,6 +17,7 @@ EXTRA_DIST += \
 	plugins/common/lines.h \
 	plugins/common/reduce.cuh \
 	plugins/common/reduce.h \
+	plugins/common/reduce_cut.cuh \
 	plugins/common/reduce_plan.h \
 	plugins/common/product/fours.cuh \
 	plugins/common/product/hopper.cuh \

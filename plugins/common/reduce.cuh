@@ -30,7 +30,7 @@
 
 #include "kernels/layer.cuh"
 #include "kernels/overlap.cuh"
-#include "plugins/common/reduce_plan.h"
+#include "plugins/common/reduce_cut.cuh"
 
 #define PIECE_BLOCKS 1056 /* to be had, where there is work for them */
 #define ROW_PIECES 1024   /* of one output at most */
@@ -45,51 +45,6 @@ constexpr int reduce_resident()
     return sizeof(Tally) * Tallies > 64 ? 2 : 4;
 }
 
-struct reduce_cut {
-    const void *x;
-    void *part; /* tallies, [piece][output]; where there is more than one piece */
-    reduce_plan plan;
-    int64_t outputs, rows; /* kept*width; run*gone */
-    int32_t pieces;
-    int32_t across, down, spans; /* of columns */
-};
-
-static __device__ inline int64_t place_of(const reduce_axis *axis, int32_t n, int64_t i,
-                                          bool out)
-{
-    int64_t at = 0;
-#pragma unroll 1 /* few axes, and the division is long */
-    for (int32_t d = 0; d < n; d++) {
-        int64_t next = 0, c = i;
-        if (d + 1 < n) {
-            next = i / axis[d].n; /* of 32 bits where it can be, by the compiler */
-            c = i - next * axis[d].n;
-        }
-        at += c * (out ? axis[d].out : axis[d].in);
-        i = next;
-    }
-    return at;
-}
-
-/* Where output o lies. */
-static __device__ inline int64_t output_at(const reduce_cut &cut, int64_t o)
-{
-    const reduce_plan &p = cut.plan;
-    if (p.width == 1)
-        return place_of(p.keep, p.n_kept, o, true);
-    if (p.n_kept == 0)
-        return o * p.step;
-    const int64_t kept = o / p.width;
-    return place_of(p.keep, p.n_kept, kept, true) + (o - kept * p.width) * p.step;
-}
-
-static __device__ inline int64_t piece_start(const reduce_cut &cut, int64_t piece,
-                                             int64_t whole)
-{
-    return cut.pieces == 1 ? cut.rows * piece
-                           : cut.rows / whole * piece / cut.pieces * whole;
-}
-
 /* A piece's, or the result. */
 template <typename Op>
 static __device__ inline void close_tally(const reduce_cut &cut, const Op &op,
@@ -100,30 +55,6 @@ static __device__ inline void close_tally(const reduce_cut &cut, const Op &op,
         ((typename Op::Tally *)cut.part)[piece * cut.outputs + o] = t;
     else
         op.close(t, output_at(cut, o));
-}
-
-/* Where U packs begin, `step` rows apart; N divides a run, or columns are N wide. */
-template <int U>
-static __device__ inline void reduce_places(int64_t (&at)[U], const reduce_cut &cut,
-                                            int64_t row, int64_t step)
-{
-    const reduce_plan &p = cut.plan;
-    if (p.n_gone == 0) {
-        const int64_t first = row * p.width, next = step * p.width;
-#pragma unroll
-        for (int u = 0; u < U; u++)
-            at[u] = first + u * next;
-        return;
-    }
-#pragma unroll 1 /* as it is long; the places move up, so that they stay in registers */
-    for (int n = 0; n < U; n++, row += step) {
-        const int64_t gone = row / p.run;
-#pragma unroll
-        for (int u = 0; u + 1 < U; u++)
-            at[u] = at[u + 1];
-        at[U - 1] =
-            place_of(p.go, p.n_gone, gone, false) + (row - gone * p.run) * p.width;
-    }
 }
 
 /* ---- packs ------------------------------------------------------------------------- */
@@ -231,10 +162,10 @@ static __global__ void __launch_bounds__(CUDA_BLOCK,
     const int64_t piece = live ? item - o * pieces : 0;
     const reduce_plan &p = cut.plan;
     const T *x = (const T *)cut.x + place_of(p.keep, p.n_kept, o, false);
-    const int64_t to = live ? piece_start(cut, piece + 1, N) : 0, step = team * N;
+    const int64_t to = live ? piece_start(cut, piece + 1) : 0, step = team * N;
     Tally t;
     op.start(t);
-    for (int64_t row = piece_start(cut, piece, N) + own * N; row < to;
+    for (int64_t row = piece_start(cut, piece) + own * N; row < to;
          row += UNROLL * step) {
         pack<T, N> v[UNROLL];
         load_batch<T, N, UNROLL>(v, cut, x, row, step, to);
@@ -246,12 +177,13 @@ static __global__ void __launch_bounds__(CUDA_BLOCK,
 }
 
 /* The same of rows in one piece, each an output: there is no place to find. */
-template <typename T, int N, typename Op>
-static __global__ void __launch_bounds__(CUDA_BLOCK,
-                                         (sizeof(typename Op::Tally) > 4 ? 4 : 6))
+template <typename T, int N, int U, typename Op>
+static __global__ void
+__launch_bounds__(CUDA_BLOCK, (sizeof(typename Op::Tally) > 4 || U > UNROLL ? 4 : 6))
     line_kernel(const __grid_constant__ reduce_cut cut, Op op, int bits)
 {
     typedef typename Op::Tally Tally;
+    typedef typename word_of<sizeof(T) * N>::type word;
     launch_next();
     wait_for_previous();
     __shared__ Tally warps[CUDA_BLOCK / 32];
@@ -263,13 +195,16 @@ static __global__ void __launch_bounds__(CUDA_BLOCK,
     const int32_t to = live ? (int32_t)cut.rows : 0, step = team * N;
     Tally t;
     op.start(t);
-    for (int32_t row = own * N; row < to; row += UNROLL * step) {
-        pack<T, N> v[UNROLL];
+    for (int32_t row = own * N; row < to; row += U * step) {
+        pack<T, N> v[U];
 #pragma unroll
-        for (int u = 0; u < UNROLL; u++) {
-            v[u] = blank_pack<T, N>(op);
+        for (int u = 0; u < U; u++) {
+            const pack<T, N> blank = blank_pack<T, N>(op);
+            word w; /* or elements are taken out of either at once */
+            memcpy(&w, &blank, sizeof w);
             if (row + u * step < to)
-                v[u] = *(const pack<T, N> *)(x + row + u * step);
+                w = *(const word *)(x + row + u * step);
+            memcpy(&v[u], &w, sizeof w);
         }
         take_along(op, t, v, row, step, to, true);
     }
@@ -324,14 +259,14 @@ static __global__ void __launch_bounds__(CUDA_BLOCK,
     const int32_t row = (int32_t)threadIdx.x / cut.across;
     const int64_t column = (span * cut.across + lane) * N;
     const bool live = row < cut.down && column < p.width;
-    const int64_t to = live ? piece_start(cut, piece + 1, 1) : 0;
+    const int64_t to = live ? piece_start(cut, piece + 1) : 0;
     const T *x = (const T *)cut.x + place_of(p.keep, p.n_kept, kept, false) + column;
     Tally t[N];
 #pragma unroll
     for (int k = 0; k < N; k++)
         op.start(t[k]);
     const int64_t step = U * cut.down;
-    int64_t i = piece_start(cut, piece, 1) + row;
+    int64_t i = piece_start(cut, piece) + row;
     for (; Dense && i + step - cut.down < to; i += step) {
         pack<T, N> v[U];
 #pragma unroll
@@ -339,9 +274,9 @@ static __global__ void __launch_bounds__(CUDA_BLOCK,
             v[u] = load_once<T, N>(x + (i + u * cut.down) * p.width);
         take_rows(op, t, v, i, cut.down, to, true);
     }
-    for (; i < to; i += UNROLL * cut.down) {
-        pack<T, N> v[UNROLL];
-        load_batch<T, N, UNROLL>(v, cut, x, i, cut.down, to);
+    for (; i < to; i += step) {
+        pack<T, N> v[U];
+        load_batch<T, N, U>(v, cut, x, i, cut.down, to);
         take_rows(op, t, v, i, cut.down, to, false);
     }
 #pragma unroll
@@ -462,8 +397,11 @@ static inline int reduce_team(const reduce_cut &c, int n)
 }
 
 template <typename T, int N, typename Op>
-static void reduce_launch_width(const reduce_cut &c, const Op &op, cudaStream_t stream)
+static void reduce_launch_width(reduce_cut c, const Op &op, cudaStream_t stream)
 {
+    c.unit = c.plan.width > 1 ? 1 : N;
+    c.each = c.rows / c.unit / c.pieces;
+    c.more = c.rows / c.unit - c.each * c.pieces;
     const int U = sizeof(typename Op::Tally) * N <= 32 ? 8 : UNROLL; /* where they fit */
     const bool dense = N > 1 && c.plan.n_gone == 0 && c.rows < 1 << 30;
     const auto launch = [&](auto kernel, unsigned blocks, auto... bits) {
@@ -476,8 +414,12 @@ static void reduce_launch_width(const reduce_cut &c, const Op &op, cudaStream_t 
     } else {
         const int bits = reduce_team(c, N);
         const unsigned blocks = layer_blocks(c.outputs * c.pieces, CUDA_BLOCK >> bits);
-        (dense && c.pieces == 1) ? launch(line_kernel<T, N, Op>, blocks, bits)
-                                 : launch(row_kernel<T, N, Op>, blocks, bits);
+        const bool seven = bits == 6 && c.rows <= 64 * 7 * N; /* at once, and no more */
+        if (dense && c.pieces == 1)
+            seven ? launch(line_kernel<T, N, 7, Op>, blocks, bits)
+                  : launch(line_kernel<T, N, UNROLL, Op>, blocks, bits);
+        else
+            launch(row_kernel<T, N, Op>, blocks, bits);
     }
     if (c.pieces > 1)
         c.plan.width > 1

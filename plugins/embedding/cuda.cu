@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Embedding on CUDA: rows by plugins/common/index.cuh where the table has the output's
- * dtype; else packs of at most 8 elements are converted on their way.
+ * dtype; else packs of at most 8 elements are converted on their way. A table of floats
+ * for a shorter output may be rounded once, in setup, to what it would be each time: half
+ * as many bytes are read.
  */
 #include "plugins/common/index.cuh"
 #include "kernels/overlap.cuh"
+
+#define ROUND_MOST (1 << 24) /* threads that round a table */
 
 struct table_row {
     const void *index;
@@ -97,8 +101,86 @@ static int embedding_run(const strata_run *r)
     }
 }
 
+/* ---- tables that are rounded in setup -------------------------------------------------
+ */
+
+struct rounded_table {
+    void *data; /* of the output's dtype */
+};
+
+template <typename To>
+static __global__ void __launch_bounds__(CUDA_BLOCK)
+    round_kernel(To *to, const float *from, int64_t count)
+{
+    const int64_t step = (int64_t)gridDim.x * CUDA_BLOCK;
+    for (int64_t i = (int64_t)blockIdx.x * CUDA_BLOCK + threadIdx.x; i < count; i += step)
+        from_float(&to[i], from[i]);
+}
+
+static bool is_rounded(const strata_node *n)
+{
+    return n->weight[0].dtype == STRATA_FP32 && n->out[0].dtype != STRATA_FP32;
+}
+
+/* A trial has few indices, so that it does not tell which of both is faster. Engines that
+ * were made before `rounded` was there still run so. */
+static int embedding_accept(const strata_node *n)
+{
+    return !is_rounded(n) ? STRATA_OK
+                          : STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                                        "`rounded` is for tables that are rounded");
+}
+
+static int rounded_accept(const strata_node *n)
+{
+    return is_rounded(n) ? STRATA_OK
+                         : STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                                       "tables are FP32 and rounded to FP16 or BF16");
+}
+
+static int rounded_setup(const strata_node *n, void *state)
+{
+    const strata_pack *pack =
+        n->host->extension ? (const strata_pack *)n->host->extension(STRATA_PACK_V1)
+                           : NULL;
+    rounded_table *s = (rounded_table *)state;
+    const float *from = (const float *)n->weight[0].data;
+    const int64_t count = index_count(&n->weight[0], 0, 2);
+    const unsigned blocks =
+        layer_blocks(count < ROUND_MOST ? count : ROUND_MOST, CUDA_BLOCK);
+    if (!pack)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "the host has no " STRATA_PACK_V1 " for a rounded table");
+    const int status = pack->alloc(n, (size_t)(count > 0 ? count : 1) * 2, &s->data);
+    if (status != STRATA_OK || count == 0)
+        return status;
+    if (n->out[0].dtype == STRATA_FP16)
+        round_kernel<<<blocks, CUDA_BLOCK, 0, (cudaStream_t)n->stream>>>(
+            (__half *)s->data, from, count);
+    else
+        round_kernel<<<blocks, CUDA_BLOCK, 0, (cudaStream_t)n->stream>>>(
+            (__nv_bfloat16 *)s->data, from, count);
+    const cudaError_t e = cudaGetLastError();
+    return e == cudaSuccess ? STRATA_OK
+                            : STRATA_FAIL(n, STRATA_EDEVICE, "rounding the table: %s",
+                                          cudaGetErrorString(e));
+}
+
+static int rounded_run(const strata_run *r)
+{
+    const strata_tensor *x = &r->in[0], *table = &r->weight[0], *y = &r->out[0];
+    const table_row source = {x->data, table->dims[0], x->dtype};
+    return index_copy_rows(r, y->data, ((const rounded_table *)r->state)->data, x->count,
+                           table->dims[1] * 2, source, "embedding");
+}
+
+/* ---- tables ---------------------------------------------------------------------------
+ */
+
 static const strata_row rows[] = {
     {{INDEX_FORMATS}, {STRATA_F32_NCHW | STRATA_F16_NCHW | STRATA_BF16_NCHW}}};
+static const strata_row rounded_rows[] = {
+    {{INDEX_FORMATS}, {STRATA_F16_NCHW | STRATA_BF16_NCHW}}};
 
 static const strata_impl impls[] = {
     {.id = 1,
@@ -106,8 +188,19 @@ static const strata_impl impls[] = {
      .flags = STRATA_PAD_IGNORED,
      .name = "cuda",
      .rows = STRATA_ARRAY(rows),
+     .accept = embedding_accept,
      .run = embedding_run,
      .bandwidth = 0.9},
+    {.id = 2,
+     .device = STRATA_CUDA,
+     .flags = STRATA_PAD_IGNORED | STRATA_WEIGHT_PACKED,
+     .name = "rounded",
+     .rows = STRATA_ARRAY(rounded_rows),
+     .state_size = sizeof(rounded_table),
+     .accept = rounded_accept,
+     .setup = rounded_setup,
+     .run = rounded_run,
+     .bandwidth = 0.95},
 };
 
 static const strata_extends embedding = {

@@ -8,12 +8,15 @@
  * window.
  */
 #include "kernels/layer.cuh"
+#include "kernels/overlap.cuh"
 #include "plugins/lrn/lrn.h"
 
-#define LRN_CHANNELS 32  /* of a thread in planes */
-#define LRN_AHEAD 2      /* blocks of channels on their way behind the window */
-#define FIVE_CHANNELS 64 /* the same of the usual window */
-#define FIVE_AHEAD 3
+#define LRN_CHANNELS 32 /* of a thread in planes */
+#define LRN_AHEAD 2     /* blocks of channels on their way behind the window */
+/* The same of the usual window: channels of a thread, packs side by side of a block. */
+#define FIVE_CHANNELS 8
+#define FIVE_SIDE 16
+#define FIVE_THREADS 128
 
 struct lrn_job {
     const void *x;
@@ -25,6 +28,11 @@ struct lrn_job {
     int64_t image;            /* elements in memory */
     int32_t channels, blocks; /* blocks: of channels in memory */
     int32_t segments;         /* of an image's blocks */
+};
+
+struct lrn_fives {
+    divisor groups, spans; /* of an image's channels, of a plane's packs */
+    uint32_t slots;
 };
 
 /* Of a normal number, within 2 ulps. */
@@ -118,64 +126,98 @@ static __global__ void __launch_bounds__(CUDA_BLOCK, 3)
     }
 }
 
-/* The usual window, of 5 channels with beta = 0.75. Squares of two neighbours are added
- * once for both windows that have them. Three channels of 16 bytes are on their way
- * behind the window, and a thread goes through 64, lest it reads its neighbours' too. Of
- * 128x64x112x112 halves on an H200 3.5 TB/s; with 32 channels 3.3, with 8 bytes a thread
- * 3.4, with what is on its way in shared memory 2.2 to 2.9. */
-template <typename T, int V>
-static __global__ void __launch_bounds__(CUDA_BLOCK, 2)
-    lrn_five_kernel(const __grid_constant__ lrn_job job)
+/* Two elements at once, for which there are instructions. */
+static __device__ inline float2 lrn_floats(const float *x)
 {
-    const int Newest = 2 + FIVE_AHEAD;
-    int64_t i = (int64_t)blockIdx.x * CUDA_BLOCK + threadIdx.x;
-    if (i >= job.threads)
+    return make_float2(x[0], x[1]);
+}
+static __device__ inline float2 lrn_floats(const __half *x)
+{
+    return __half22float2(*(const __half2 *)x);
+}
+static __device__ inline float2 lrn_floats(const __nv_bfloat16 *x)
+{
+    return __bfloat1622float2(*(const __nv_bfloat162 *)x);
+}
+static __device__ inline void lrn_round(float *y, float2 x)
+{
+    y[0] = x.x;
+    y[1] = x.y;
+}
+static __device__ inline void lrn_round(__half *y, float2 x)
+{
+    *(__half2 *)y = __float22half2_rn(x);
+}
+static __device__ inline void lrn_round(__nv_bfloat16 *y, float2 x)
+{
+    *(__nv_bfloat162 *)y = __float22bfloat162_rn(x);
+}
+
+/* Pixels k and k + 1, through all channels. in: 16 bytes of each, from the second channel
+ * before on. Squares of two neighbours are added once for both windows that have them. */
+template <typename T>
+static __device__ inline void lrn_two(uint4 (&out)[FIVE_CHANNELS],
+                                      const uint4 (&in)[FIVE_CHANNELS + 4], int k,
+                                      const lrn &l)
+{
+    float2 x[FIVE_CHANNELS + 4], pair[FIVE_CHANNELS + 3]; /* of squares */
+#pragma unroll
+    for (int j = 0; j < FIVE_CHANNELS + 4; j++) {
+        x[j] = lrn_floats((const T *)&in[j] + k);
+        if (j > 0)
+            pair[j - 1] = make_float2(fmaf(x[j].x, x[j].x, x[j - 1].x * x[j - 1].x),
+                                      fmaf(x[j].y, x[j].y, x[j - 1].y * x[j - 1].y));
+    }
+#pragma unroll
+    for (int j = 0; j < FIVE_CHANNELS; j++) {
+        const float2 last = x[j + 4];
+        const float a = pair[j].x + fmaf(last.x, last.x, pair[j + 2].x);
+        const float b = pair[j].y + fmaf(last.y, last.y, pair[j + 2].y);
+        lrn_round((T *)&out[j] + k,
+                  make_float2(lrn_usual(x[j + 2].x, a, l), lrn_usual(x[j + 2].y, b, l)));
+    }
+}
+
+/* The usual window, of 5 channels with beta = 0.75. A thread has 16 bytes of pixels of
+ * some channels and of the two before and behind them, all on their way at once; the
+ * latter are others' of its block too, out of the first-level cache. Squares of two
+ * neighbours are added once for both windows that have them. Of 128x64x112x112 halves on
+ * an H200 3.9 TB/s; with a ring of channels in registers 3.5, with 16 channels a
+ * thread 3.3, with strips of all channels that the copy engine brings 3.7. */
+template <typename T, int V>
+static __global__ void __launch_bounds__(FIVE_THREADS, 4)
+    lrn_five_kernel(const __grid_constant__ lrn_job job,
+                    const __grid_constant__ lrn_fives fives)
+{
+    launch_next();
+    wait_for_previous();
+    const uint32_t slot =
+        blockIdx.x * (FIVE_THREADS / FIVE_SIDE) + threadIdx.x / FIVE_SIDE;
+    const uint32_t place = divide_by(slot, fives.groups);
+    const uint32_t image = divide_by(place, fives.spans);
+    const int first = (int)(slot - place * fives.groups.d) * FIVE_CHANNELS;
+    const int64_t at = (int64_t)(place - image * fives.spans.d) * FIVE_SIDE * V +
+                       threadIdx.x % FIVE_SIDE * V;
+    if (slot >= fives.slots || at >= job.plane)
         return;
-    const int64_t at = i % job.packs * V;
-    i /= job.packs;
-    const int first = (int)(i % job.segments) * FIVE_CHANNELS;
-    const int last = min(first + FIVE_CHANNELS, job.blocks);
-    const T *x = (const T *)job.x + i / job.segments * job.image + at;
-    T *y = (T *)job.y + i / job.segments * job.image + at;
-    const int end = min(last + 2, job.blocks);
-    pack<T, V> ring[Newest + 1]; /* from the output's channel on */
-    float far[V], near[V], here[V], next[V];
-    /* squares of channels -2 and -1, -1 and 0, 0 and 1, and of 1, from the output's */
-    pack<T, V> before[2];
+    const int64_t from = image * job.image + first * job.plane + at;
+    const T *x = (const T *)job.x + from - 2 * job.plane;
+    uint4 in[FIVE_CHANNELS + 4]; /* from the second channel before on */
+    uint4 out[FIVE_CHANNELS];
 #pragma unroll
-    for (int k = 0; k < 2; k++)
-        before[k] = lrn_load<T, V, 1>(job, x, first - 2 + k, end);
-#pragma unroll
-    for (int k = 0; k <= Newest; k++)
-        ring[k] = lrn_load<T, V, 1>(job, x, first + k, end);
-#pragma unroll
-    for (int k = 0; k < V; k++) {
-        const float a = to_float(before[0].v[k]), b = to_float(before[1].v[k]);
-        const float c = to_float(ring[0].v[k]), d = to_float(ring[1].v[k]);
-        far[k] = fmaf(a, a, b * b);
-        near[k] = fmaf(b, b, c * c);
-        here[k] = fmaf(c, c, d * d);
-        next[k] = d * d;
+    for (int k = 0; k < FIVE_CHANNELS + 4; k++, x += job.plane) {
+        in[k] = {};
+        if (first + k >= 2 && first + k < job.channels + 2)
+            in[k] = *(const uint4 *)x;
     }
-#pragma unroll 12 /* a multiple of both rings' lengths: nothing is moved */
-    for (int b = first; b < last; b++) {
-        pack<T, V> out;
 #pragma unroll
-        for (int k = 0; k < V; k++) {
-            const float e = to_float(ring[2].v[k]), square = e * e;
-            from_float(&out.v[k], lrn_usual(to_float(ring[0].v[k]),
-                                            far[k] + here[k] + square, job.l));
-            far[k] = near[k];
-            near[k] = here[k];
-            here[k] = next[k] + square;
-            next[k] = square;
-        }
+    for (int k = 0; k < V; k += 2)
+        lrn_two<T>(out, in, k, job.l);
+    T *y = (T *)job.y + from;
 #pragma unroll
-        for (int k = 0; k < Newest; k++)
-            ring[k] = ring[k + 1];
-        ring[Newest] = lrn_load<T, V, 1>(job, x, b + Newest + 1, end);
-        store_once<T, V>(y + (int64_t)b * job.plane, out);
-    }
+    for (int j = 0; j < FIVE_CHANNELS; j++, y += job.plane)
+        if (first + j < job.channels)
+            __stcs((uint4 *)y, out[j]);
 }
 
 /* ---- channels last --------------------------------------------------------------------
@@ -311,12 +353,14 @@ static void lrn_planes(const strata_run *r)
 template <typename T, int V>
 static void lrn_five(const strata_run *r)
 {
-    lrn_job job = lrn_job_of(r);
-    job.packs = job.plane / V;
-    job.segments = (job.blocks + FIVE_CHANNELS - 1) / FIVE_CHANNELS;
-    job.threads = r->in[0].dims[0] * job.segments * job.packs;
-    lrn_five_kernel<T, V>
-        <<<layer_blocks(job.threads, CUDA_BLOCK), CUDA_BLOCK, 0, layer_stream(r)>>>(job);
+    const lrn_job job = lrn_job_of(r);
+    const int64_t groups = (job.channels + FIVE_CHANNELS - 1) / FIVE_CHANNELS;
+    const int64_t spans = (job.plane / V + FIVE_SIDE - 1) / FIVE_SIDE;
+    const int64_t slots = r->in[0].dims[0] * groups * spans;
+    const lrn_fives fives = {divisor_of(groups), divisor_of(spans), (uint32_t)slots};
+    launch_overlapped(lrn_five_kernel<T, V>,
+                      layer_blocks(slots, FIVE_THREADS / FIVE_SIDE), FIVE_THREADS, 0,
+                      layer_stream(r), job, fives);
 }
 
 template <typename T, int Half>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Products of one row by a constant B of some size, for MatrixMultiply and Projection:
- * gemv.cuh's way through B, a block a multiprocessor, whose steps come through a ring in
- * shared memory. A warp beside those that multiply fills it by bulk copies, whatever
- * they wait for. The next kernel is let in at once; its block begins where this one's
- * ends, or beside it where its ring has room, and fills its ring while other blocks are
- * still at their last products, and while the row is on its way.
+ * gemv.cuh's way through B, two blocks a multiprocessor, whose steps come through a ring
+ * in shared memory. A warp beside those that multiply fills it by bulk copies, whatever
+ * they wait for. The next kernel is let in at once; its blocks begin where this one's
+ * end, or beside them where their rings have room, and fill their rings while other
+ * blocks are still at their last products, and while the row is on its way.
  *
  * A's elements are a thread's own for all tiles, so that they are read once. The warp
  * that fills asks for so many pieces at a time as memory needs to be busy: what others
@@ -19,18 +19,22 @@
 
 enum {
     RING_LINE = THREADS * 16, /* bytes of a row of B in a step */
-    RING_PIECES = 12,         /* at most */
+    RING_PIECES = 12,         /* of a multiprocessor, at most */
     RING_FLYING = 4,          /* of them on their way at most: 8 MB of the chip */
     RING_THREADS = THREADS + 32,
     RING_DEPTH = 7,          /* steps of the longest rows */
     RING_SHARED = 200 << 10, /* bytes of a multiprocessor that it takes */
 };
 
-/* A step of a tile: a piece of the ring. */
+/* A step of a tile: a piece of the ring. Where columns turn a block has its
+ * multiprocessor alone, as it has more to do before its first product. */
 template <class S>
 struct ring_of {
     static constexpr int32_t Piece = (int)S::Columns * (int)RING_LINE;
     static constexpr int32_t Step = THREADS * (int)S::N;
+    static constexpr int32_t Blocks = S::Turned ? 1 : 2; /* of a multiprocessor */
+    static constexpr int32_t Pieces = RING_PIECES / Blocks;
+    static constexpr int32_t Flying = RING_FLYING / Blocks;
 };
 
 enum { RING_BEGUN = 1, RING_USED }; /* barriers by number */
@@ -136,7 +140,7 @@ static __device__ inline void ring_fill(const ring_feed &f, ring_barriers *b,
                    empty = ring_address(b->empty);
     const uint64_t policy = ring_policy();
     ring_place into = {0, 1}, there = {0, 0};
-    const int32_t flying = min(f.pieces, (int32_t)RING_FLYING);
+    const int32_t flying = min(f.pieces, ring_of<S>::Flying);
     int32_t tile = (int32_t)blockIdx.x, at = 0;
     ring_begin(b, f.pieces);
 #pragma unroll 1
@@ -295,7 +299,7 @@ static __global__ void __launch_bounds__(RING_THREADS, 2)
 
 /* ---- host ------------------------------------------------------------------------ */
 
-/* A block a multiprocessor, with two steps at least, which are half full or more. */
+/* Two steps a multiprocessor at least, which are half full or more. */
 template <class S>
 static inline bool ring_takes(const gemv_state &s, const matrix_product &p, int steps)
 {
@@ -331,12 +335,13 @@ static int ring_launch_of(const strata_run *r, const gemv_job &g, const gemv_sta
     const void *kernel = (const void *)ring_kernel<S, Steps>;
     const int64_t tiles = (g.j.p.n + S::Width - 1) / S::Width;
     const int64_t each = (g.j.p.k + ring_of<S>::Step - 1) / ring_of<S>::Step;
-    const int64_t blocks = tiles < s.multiprocessors ? tiles : s.multiprocessors;
+    const int64_t room = (int64_t)s.multiprocessors * ring_of<S>::Blocks;
+    const int64_t blocks = tiles < room ? tiles : room;
     const int64_t most = (tiles + blocks - 1) / blocks * each;
     ring_job job = {};
     job.g = g;
     job.feed = ring_feed_of<S>(g, tiles, blocks);
-    job.feed.pieces = most < RING_PIECES ? (int32_t)most : (int32_t)RING_PIECES;
+    job.feed.pieces = most < ring_of<S>::Pieces ? (int32_t)most : ring_of<S>::Pieces;
     job.g.groups = job.g.split = 1;
     job.g.plain = gemv_is_plain(g.j);
     return few_rows_launch(r,

@@ -9,6 +9,7 @@ CUDA_PLUGIN_KERNELS += plugins/normalization/cuda.cu \
 	plugins/normalization/few.cu \
 	plugins/normalization/packed.cu \
 	plugins/normalization/pairs.cu \
+	plugins/normalization/pipeline.cu \
 	plugins/normalization/ring.cu \
 	plugins/normalization/short.cu \
 	plugins/normalization/slab.cu \
@@ -21,6 +22,7 @@ plugins_normalization_cuda_la_LIBADD = plugins/normalization/cuda.lo \
 	plugins/normalization/few.lo \
 	plugins/normalization/packed.lo \
 	plugins/normalization/pairs.lo \
+	plugins/normalization/pipeline.lo \
 	plugins/normalization/ring.lo \
 	plugins/normalization/short.lo \
 	plugins/normalization/slab.lo \
@@ -36,6 +38,8 @@ EXTRA_DIST += plugins/normalization/channels.h \
 	plugins/normalization/normalization.h \
 	plugins/normalization/packed.cuh \
 	plugins/normalization/pieces.cuh \
+	plugins/normalization/pipeline.cuh \
+	plugins/normalization/pipeline_step.cuh \
 	plugins/normalization/rows.cuh \
 	plugins/normalization/slab.cuh \
 	plugins/normalization/stream.cuh \

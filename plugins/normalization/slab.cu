@@ -356,7 +356,8 @@ bool norm_slab_run(const norm_job &job, int32_t dtype, int64_t images, int64_t c
         job.plane < SLAB_PIXELS || job.plane > 0x7fffff || (uintptr_t)job.x % 16 ||
         (uintptr_t)job.y % 16)
         return false;
-    if (norm_stream_run(job, dtype, images, channels, stream))
+    if (norm_pipeline_run(job, dtype, images, channels, stream) ||
+        norm_stream_run(job, dtype, images, channels, stream))
         return true;
     s.images = images;
     s.pixels = job.plane;

@@ -45,4 +45,8 @@ static __device__ inline float slab_fold(float (&v)[N], int apart)
 bool norm_stream_run(const norm_job &job, int32_t dtype, int64_t images, int64_t channels,
                      cudaStream_t stream);
 
+/* The same, plugins/normalization/pipeline.cu; false where they are for stream.cu. */
+bool norm_pipeline_run(const norm_job &job, int32_t dtype, int64_t images,
+                       int64_t channels, cudaStream_t stream);
+
 #endif /* PLUGINS_NORMALIZATION_SLAB_CUH */

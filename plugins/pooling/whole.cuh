@@ -14,6 +14,7 @@
 #define WHOLE_BLOCKS 264   /* that fill a large device */
 #define WHOLE_SLICE 8192   /* elements of a plane at least, or pixels of an image / 8 */
 #define WHOLE_SHARED 24576 /* bytes of small planes */
+#define WHOLE_FLIGHT 4     /* loads of a thread at once */
 
 struct whole_job {
     void *y;
@@ -36,8 +37,10 @@ static __device__ inline void whole_store(const whole_job &job, int64_t o, float
     if (job.slices > 1)
         job.partial[slice * job.size + o] = value;
     else
-        from_float((T *)job.y + o,
-                   o % job.padded < job.channels ? value * job.factor : 0.0f);
+        from_float((T *)job.y + o, job.padded == job.channels || /* a long division */
+                                           o % job.padded < job.channels
+                                       ? value * job.factor
+                                       : 0.0f);
 }
 
 template <typename T, bool Max>
@@ -95,27 +98,38 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
         whole_store<T>(job, (first + plane) * Lanes + part, v, 0);
 }
 
-/* A block to a plane and slice; N elements to an access, of which N / Lanes per lane. */
-template <typename T, int N, int Lanes, bool Max>
-static __global__ void __launch_bounds__(CUDA_BLOCK) whole_large_kernel(whole_job job)
+/* A block to a plane and slice; N elements to an access, of which N / Lanes per lane. A
+ * thread's loads, up to WHOLE_FLIGHT, are on their way at once, or each is awaited before
+ * the next. */
+template <typename T, int N, int Lanes, bool Max, int Threads>
+static __global__ void __launch_bounds__(Threads) whole_large_kernel(whole_job job)
 {
-    __shared__ float warps[Lanes][CUDA_BLOCK / 32];
+    typedef typename word_of<sizeof(T) * N>::type word;
+    __shared__ float warps[Lanes][Threads / 32];
     const int64_t plane = blockIdx.x, length = job.pixels * Lanes;
-    const int64_t packs = length / N;
-    const T *x = (const T *)job.x + plane * length;
+    const int64_t packs = length / N, step = (int64_t)job.slices * Threads;
+    const word *x = (const word *)((const T *)job.x + plane * length);
     float v[Lanes];
 #pragma unroll
     for (int l = 0; l < Lanes; l++)
         v[l] = pool_start<Max>();
     launch_next();
     wait_for_previous();
-#pragma unroll 4
-    for (int64_t i = (int64_t)blockIdx.y * CUDA_BLOCK + threadIdx.x; i < packs;
-         i += (int64_t)job.slices * CUDA_BLOCK) {
-        const pack<T, N> p = ((const pack<T, N> *)x)[i];
+    for (int64_t i = (int64_t)blockIdx.y * Threads + threadIdx.x; i < packs;
+         i += WHOLE_FLIGHT * step) {
+        word w[WHOLE_FLIGHT] = {};
 #pragma unroll
-        for (int k = 0; k < N; k++)
-            v[k % Lanes] = pool_fold<Max>(v[k % Lanes], to_float(p.v[k]));
+        for (int u = 0; u < WHOLE_FLIGHT; u++)
+            if (i + u * step < packs)
+                w[u] = x[i + u * step];
+#pragma unroll
+        for (int u = 0; u < WHOLE_FLIGHT; u++) {
+            const pack<T, N> p = *(const pack<T, N> *)&w[u];
+            if (i + u * step < packs)
+#pragma unroll
+                for (int k = 0; k < N; k++)
+                    v[k % Lanes] = pool_fold<Max>(v[k % Lanes], to_float(p.v[k]));
+        }
     }
 #pragma unroll
     for (int l = 0; l < Lanes; l++) {
@@ -127,9 +141,22 @@ static __global__ void __launch_bounds__(CUDA_BLOCK) whole_large_kernel(whole_jo
     if (threadIdx.x >= Lanes)
         return;
     float sum = pool_start<Max>();
-    for (int i = 0; i < CUDA_BLOCK / 32; i++)
+#pragma unroll
+    for (int i = 0; i < Threads / 32; i++)
         sum = pool_fold<Max>(sum, warps[threadIdx.x][i]);
     whole_store<T>(job, plane * Lanes + threadIdx.x, sum, (int)blockIdx.y);
+}
+
+template <typename T, int N, int Lanes, bool Max>
+static void whole_large(const whole_job &job, dim3 grid, cudaStream_t stream)
+{
+    const int few = CUDA_BLOCK / 2;
+    if (job.pixels * Lanes <= (int64_t)few * WHOLE_FLIGHT * N)
+        launch_overlapped(whole_large_kernel<T, N, Lanes, Max, few>, grid, few, 0, stream,
+                          job);
+    else
+        launch_overlapped(whole_large_kernel<T, N, Lanes, Max, CUDA_BLOCK>, grid,
+                          CUDA_BLOCK, 0, stream, job);
 }
 
 /* ---- channels-last images -----------------------------------------------------------
@@ -278,10 +305,10 @@ static void whole_planar(const whole_job &job, cudaStream_t stream)
     if (each)
         launch_overlapped(whole_small_kernel<T, Lanes, Max>, layer_blocks(planes, each),
                           CUDA_BLOCK, 0, stream, job, each);
+    else if (length % N == 0)
+        whole_large<T, N, Lanes, Max>(job, grid, stream);
     else
-        launch_overlapped(length % N == 0 ? whole_large_kernel<T, N, Lanes, Max>
-                                          : whole_large_kernel<T, Lanes, Lanes, Max>,
-                          grid, CUDA_BLOCK, 0, stream, job);
+        whole_large<T, Lanes, Lanes, Max>(job, grid, stream);
 }
 
 template <typename T, bool Max>

@@ -4,7 +4,7 @@
  * gather in FP32, integers in 64 bits.
  */
 #include "plugins/common/reduce.cuh"
-#include "plugins/reduce/number.cuh"
+#include "plugins/reduce/floats.cuh"
 
 enum { TAKE_SUM, TAKE_ABS, TAKE_SQUARE, TAKE_PRODUCT, TAKE_MAX, TAKE_MIN };
 
@@ -143,6 +143,23 @@ static __device__ inline pack<T, N> blank_pack(const gathered<A, Y> &op)
     return op.template blank<T, N>();
 }
 
+/* Opaque words: or the compiler makes numbers of all elements ahead of the choice, and
+ * spills them. */
+template <typename T, int N, int U>
+static __device__ inline void keep_packed(pack<T, N> (&v)[U])
+{
+    if constexpr (sizeof(T) == 2 && N % 2 == 0)
+#pragma unroll
+        for (int u = 0; u < U; u++) {
+            uint32_t words[N / 2];
+            memcpy(words, &v[u], sizeof words);
+#pragma unroll
+            for (int i = 0; i < N / 2; i++)
+                asm volatile("" : "+r"(words[i]));
+            memcpy(&v[u], words, sizeof words);
+        }
+}
+
 /* One switch for all lanes: with one for each join, and blanks chosen after loads, rows
  * of 8 KB were bound by instructions (3.6 TB/s on an H200). */
 template <typename A, typename Y>
@@ -168,13 +185,15 @@ take_along(const gathered<A, Y> &op, typename gathered<A, Y>::Tally &t,
         fill_blanks(op, v, row, step, to);
     op.start(odd);
     op.choose([&](auto f) {
+        keep_packed(v);
 #pragma unroll
-        for (int u = 0; u < U; u += 2)
+        for (int u = 0; u < U; u++)
 #pragma unroll
-            for (int k = 0; k < N; k++) {
-                t.value = f(t.value, number(v[u].v[k]));
-                odd.value = f(odd.value, number(v[u + 1].v[k]));
-            }
+            for (int k = 0; k < N; k++)
+                if (u % 2)
+                    odd.value = f(odd.value, number(v[u].v[k]));
+                else
+                    t.value = f(t.value, number(v[u].v[k]));
     });
     op.join(t, odd);
 }
@@ -187,6 +206,7 @@ take_rows(const gathered<A, Y> &op, typename gathered<A, Y>::Tally (&t)[N],
     if (!whole)
         fill_blanks(op, v, row, step, to);
     op.choose([&](auto f) {
+        keep_packed(v);
 #pragma unroll
         for (int u = 0; u < U; u++)
 #pragma unroll
@@ -195,126 +215,8 @@ take_rows(const gathered<A, Y> &op, typename gathered<A, Y>::Tally (&t)[N],
     });
 }
 
-/* ---- log of a sum of exponentials ------------------------------------------------- */
-
-template <typename Y>
-struct exponents {
-    struct Tally {
-        float sum, most; /* of exp(x - shift(most)) */
-    };
-    Y *y;
-
-    /* An infinity or a NaN is no shift. */
-    static __device__ float shift(float most)
-    {
-        return fabsf(most) < INFINITY ? most : 0;
-    }
-    static __device__ float moved(float sum, float from, float to)
-    {
-        return sum == 0 ? 0 : sum * __expf(shift(from) - shift(to));
-    }
-
-    __device__ void start(Tally &t) const
-    {
-        t.sum = 0;
-        t.most = -INFINITY;
-    }
-
-    template <typename T, int N>
-    __device__ void take(Tally &t, const pack<T, N> &p, int64_t) const
-    {
-        float most = t.most;
-#pragma unroll
-        for (int k = 0; k < N; k++)
-            most = larger(most, number(p.v[k]));
-        float sum = moved(t.sum, t.most, most);
-#pragma unroll
-        for (int k = 0; k < N; k++)
-            sum += __expf(number(p.v[k]) - shift(most));
-        t.sum = sum;
-        t.most = most;
-    }
-
-    __device__ void join(Tally &t, const Tally &other) const
-    {
-        const float most = larger(t.most, other.most);
-        t.sum = moved(t.sum, t.most, most) + moved(other.sum, other.most, most);
-        t.most = most;
-    }
-
-    __device__ Tally below(const Tally &t, int d) const
-    {
-        return {__shfl_down_sync(0xffffffffu, t.sum, d),
-                __shfl_down_sync(0xffffffffu, t.most, d)};
-    }
-
-    __device__ void close(const Tally &t, int64_t at) const
-    {
-        put(y + at, shift(t.most) + logf(t.sum));
-    }
-};
-
-/* ---- products of floats ----------------------------------------------------------- */
-
-/* As mantissa and exponent: a part may leave FP32's range where the whole does not, and
- * one thread's infinity times another's 0 would be a NaN. */
-template <typename Y>
-struct products {
-    struct Tally {
-        float mantissa;
-        int32_t exponent;
-    };
-    Y *y;
-
-    /* Held where a sum of exponents would leave 32 bits. */
-    static __device__ int32_t bounded(int32_t exponent)
-    {
-        const int32_t most = 1 << 30;
-        return max(-most, min(most, exponent));
-    }
-    /* x's fraction; 0, infinities and NaNs have no exponent. */
-    static __device__ float split(float x, int32_t *exponent)
-    {
-        int own = 0;
-        if (x == 0 || !(fabsf(x) < INFINITY))
-            return x;
-        x = frexpf(x, &own);
-        *exponent = bounded(*exponent + own);
-        return x;
-    }
-
-    __device__ void start(Tally &t) const
-    {
-        t.mantissa = 1;
-        t.exponent = 0;
-    }
-
-    template <typename T, int N>
-    __device__ void take(Tally &t, const pack<T, N> &p, int64_t) const
-    {
-#pragma unroll
-        for (int k = 0; k < N; k++)
-            t.mantissa *= split(number(p.v[k]), &t.exponent);
-        t.mantissa = split(t.mantissa, &t.exponent);
-    }
-
-    __device__ void join(Tally &t, const Tally &other) const
-    {
-        t.exponent = bounded(t.exponent + other.exponent);
-        t.mantissa = split(t.mantissa * other.mantissa, &t.exponent);
-    }
-
-    __device__ Tally below(const Tally &t, int d) const
-    {
-        return {__shfl_down_sync(0xffffffffu, t.mantissa, d),
-                __shfl_down_sync(0xffffffffu, t.exponent, d)};
-    }
-
-    __device__ void close(const Tally &t, int64_t at) const
-    {
-        put(y + at, ldexpf(t.mantissa, t.exponent));
-    }
-};
+/* ---- the choice ----------------------------------------------------------------------
+ */
 
 /* Pad lanes of the output. */
 template <typename T>
@@ -325,9 +227,6 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     if (i < size && channel_of(i, map) >= map.channels)
         put(y + i, 0.0f);
 }
-
-/* ---- the choice ----------------------------------------------------------------------
- */
 
 static int32_t reduce_take(int32_t op)
 {

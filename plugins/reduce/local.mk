@@ -13,5 +13,5 @@ plugins_reduce_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_reduce_cuda_la_LIBADD = plugins/reduce/cuda.lo $(CUDA_LIBS)
 endif
 
-EXTRA_DIST += plugins/reduce/number.h plugins/reduce/product.h \
+EXTRA_DIST += plugins/reduce/floats.cuh plugins/reduce/number.h plugins/reduce/product.h \
 	plugins/reduce/number.cuh

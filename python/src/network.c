@@ -46,7 +46,7 @@ static void free_request(struct request *r)
 static bool read_request(struct request *r, PyObject *args)
 {
     *r = (struct request){0};
-    if (!PyArg_ParseTuple(args, "szpiiiO!O!O!zO!", &r->path, &r->device, &r->is_engine,
+    if (!PyArg_ParseTuple(args, "yzpiiiO!O!O!zO!", &r->path, &r->device, &r->is_engine,
                           &r->threads, &r->wait, &r->math, &PyTuple_Type, &r->set,
                           &PyTuple_Type, &r->define, &PyTuple_Type, &r->plugins,
                           &r->plugin_path, &PyTuple_Type, &r->layers))
@@ -98,6 +98,35 @@ static int make_engine(Network *n, const struct request *r, strata_error *err)
         return status;
     return r->is_engine ? strata_engine_load(&n->engine, h, n->registry, r->path, err)
                         : build_network(n, r, err);
+}
+
+/* The thread whose state is put aside while it makes an engine. */
+struct maker {
+    PyThreadState *state;
+    bool interrupted; /* by what a signal's handler raised */
+};
+
+static int ask_signals(void *user)
+{
+    struct maker *m = user;
+    if (m->interrupted)
+        return 1;
+    PyEval_RestoreThread(m->state);
+    m->interrupted = PyErr_CheckSignals() != 0;
+    m->state = PyEval_SaveThread();
+    return m->interrupted;
+}
+
+/* Without the interpreter's lock, which it takes now and then, as Ctrl-C has to be heard
+ * while costs are measured. What a handler raised counts, whatever became of the engine. */
+static int make_unlocked(Network *n, const struct request *r, strata_error *err)
+{
+    struct maker m = {.state = PyEval_SaveThread()};
+    strata_set_interrupt(ask_signals, &m);
+    const int status = make_engine(n, r, err);
+    strata_set_interrupt(NULL, NULL);
+    PyEval_RestoreThread(m.state);
+    return m.interrupted ? STRATA_EBUSY : status;
 }
 
 static bool read_bindings(Network *n)
@@ -152,8 +181,9 @@ static PyObject *network_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
         n->handle = handle_open(r.device);
     }
     if (n && n->handle) {
-        Py_BEGIN_ALLOW_THREADS status = make_engine(n, &r, &err);
-        Py_END_ALLOW_THREADS if (status != STRATA_OK) raise_error(&err);
+        status = make_unlocked(n, &r, &err);
+        if (status != STRATA_OK && !PyErr_Occurred())
+            raise_error(&err);
     }
     if (n && (!n->handle || status != STRATA_OK || !read_bindings(n) ||
               !set_device(n, r.device)))

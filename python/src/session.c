@@ -57,7 +57,8 @@ static PyObject *session_close(Session *s, PyObject *unused)
     (void)unused;
     if (s->lease && Py_REFCNT(OBJECT(s->lease)) > 1) {
         PyErr_Format(PyExc_BufferError,
-                     "%zd views of the session's memory are in use; drop them first",
+                     "%zd views of the session's memory, or runs of it, are in use; drop "
+                     "them first, or wait",
                      Py_REFCNT(OBJECT(s->lease)) - 1);
         return NULL;
     }

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from ._outputs import Outputs
 
-    AnyPath = str | os.PathLike[str]
+    AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 _MAGIC = b"\x93STR\r\n\x1a\n"
 _WAIT = {None: 0, "spin": 1, "yield": 2, "sleep": 3}
@@ -237,18 +237,18 @@ def load(path: AnyPath | None = None, *, text: str | None = None,
     if (path is None) == (text is None):
         raise TypeError("load() takes a path, or text=")
     folder = None
-    source = os.fspath(path) if path is not None else ""
+    source = os.fsdecode(path) if path is not None else ""
     if text is not None or source.endswith(".onnx"):
         source, folder = _make_source(text, source)
     sets, defines = _pairs(set or {}), _pairs(define or {})
-    files = tuple(os.fspath(one) for one in plugins)
+    files = tuple(os.fsdecode(one) for one in plugins)
     is_engine = _is_engine(source)
     if is_engine and (sets or defines):
         raise _errors.ArgumentError(f"{source}: an engine is planned already; set and define "
                                     "are for networks", 1)
     _log.follow_level()
     try:
-        network = Network(source, device, is_engine, threads,
+        network = Network(os.fsencode(source), device, is_engine, threads,
                           _choose(_WAIT, wait, "wait"), _choose(_MATH, math, "math"), sets,
                           defines, files, plugin_path, _layers.given())
     finally:

@@ -15,3 +15,6 @@ class Outputs(dict[str, "_strata.Tensor"]):
             return self[name]
         except KeyError:
             raise AttributeError(f"no output '{name}'; there are {', '.join(self)}") from None
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self]

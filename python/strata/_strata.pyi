@@ -66,7 +66,7 @@ class Tables:
     def tables(self) -> Any: ...
 
 class Network:
-    def __new__(cls, path: str, device: str | None, is_engine: bool, threads: int, wait: int,
+    def __new__(cls, path: bytes, device: str | None, is_engine: bool, threads: int, wait: int,
                 math: int, set: tuple[str, ...], define: tuple[str, ...],
                 plugins: tuple[str, ...], plugin_path: str | None,
                 layers: tuple[Tables, ...], /) -> Self: ...

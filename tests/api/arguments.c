@@ -39,6 +39,8 @@ static const char *const optional[] = {
     "strata_host_free ptr",
     "strata_network_load options",
     "strata_registry_create options",
+    "strata_set_interrupt fn",
+    "strata_set_interrupt user",
     "strata_set_logger fn",
     "strata_set_logger user",
     "strata_set_memory_observer fn",

@@ -116,6 +116,12 @@ static strata_request *give_request(struct fixture *f)
     return r;
 }
 
+static int no_interrupt(void *user)
+{
+    (void)user;
+    return 0;
+}
+
 static void no_log(void *user, int level, const char *line)
 {
     (void)user, (void)level, (void)line;
@@ -197,6 +203,7 @@ static const strata_module module = {.struct_size = sizeof module,
 #define GIVE_strata_event_p_p &f->new_event
 #define GIVE_strata_handle_p f->bare
 #define GIVE_strata_handle_p_p &f->new_handle
+#define GIVE_strata_interrupt_fn no_interrupt
 #define GIVE_strata_log_fn no_log
 #define GIVE_strata_memory_fn no_watch
 #define GIVE_strata_memory_stats_p &f->stats

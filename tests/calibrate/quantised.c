@@ -91,9 +91,9 @@ Test(quantised, corrected_biases_leave_no_mean_error)
     for (size_t i = 0; i < b.net->n_layers; i++) {
         const struct layer_loss *e = &after.layers[i], *was = &before.layers[i];
         for (int64_t k = 0; k < e->channels; k++)
-            cr_expect(fabs(e->off[k]) / (double)e->count < 1e-5,
+            cr_expect(fabs(e->off[k]) / (double)e->count[k] < 1e-5,
                       "%s: channel %lld is off by %g", b.net->layers[i].name,
-                      (long long)k, e->off[k] / (double)e->count);
+                      (long long)k, e->off[k] / (double)e->count[k]);
         cr_expect(e->channels == 0 || was->out.noise > 0, "nothing was rounded");
         cr_expect_float_eq(e->out.noise, was->mended.noise, was->out.noise * 1e-3, "%s",
                            b.net->layers[i].name);

@@ -203,6 +203,18 @@ Test(onnx_external, a_model_that_is_a_link_has_links_beside_it)
     }
 }
 
+Test(onnx_external, what_stands_for_a_file_is_told)
+{
+    static const char pointer[] =
+        "version https://git-lfs.github.com/spec/v1\noid sha256:";
+    strata_error err = {0};
+    const struct onnx_model *m = NULL;
+    make_model("7:{}");
+    const char *path = spill("net/m.onnx", pointer, sizeof pointer - 1);
+    expect_error("pointer", onnx_open(&m, path, NULL, &err), &err, path, "byte 0x0",
+                 "; it is a Git LFS pointer");
+}
+
 Test(onnx_external, files_have_a_limit)
 {
     struct onnx_limits limits = onnx_default_limits;

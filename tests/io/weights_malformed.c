@@ -246,8 +246,12 @@ static const struct raw_case files[] = {
     {"NUL after the object", BYTES("\3\0\0\0\0\0\0\0{}\0"), P, "byte 10", "only spaces"},
     {"pickle", BYTES("\x80\2}q\0X\5\0\0\0.."), P, "byte 8 is 0x00",
      "neither safetensors nor"},
-    {"zip of a PyTorch file", BYTES("PK\3\4\0\0\0\0\0\0\0\0"), P, "byte 8", "neither"},
+    {"zip of a PyTorch file", BYTES("PK\3\4\0\0\0\0\0\0\0\0"), P, "byte 8",
+     "; it is a zip archive"},
     {"HDF5", BYTES("\x89HDF\r\n\x1a\n\0\0\0\0"), P, "byte 8", "neither"},
+    {"Git LFS pointer", BYTES("version https://git-lfs.github.com/spec/v1\n"), P,
+     "byte 8", "; it is a Git LFS pointer: `git lfs pull`"},
+    {"web page", BYTES("<!DOCTYPE html>\n<html>"), P, "byte 8", "; it is a web page"},
     {"GGUF", BYTES("GGUF\3\0\0\0\1\0\0\0\0\0\0\0"), P, "byte 8", "neither"},
 };
 

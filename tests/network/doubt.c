@@ -79,6 +79,10 @@ static const struct doubt_case {
             "weights = w:fc\n[layer c]\ntype = Join\ninputs = out, b\n",
      {&weight, &bias},
      "nothing reads 'c', and it is no output\n"},
+    {BY_PREFIX "[layer s]\ntype = Split\nparts = 2\n[layer t]\ntype = Pass\n"
+               "inputs = s:1\n[layer u]\ntype = Join\ninputs = t, out\n",
+     {&weight, &bias},
+     "net.ini: nothing reads 'u', and it is no output\n"},
     {AFFINE "weights = w\n",
      {&(struct entry){"weight", "F32", "4,6", 96},
       &(struct entry){"biass", "F32", "4", 16}},

@@ -132,3 +132,22 @@ Test(network_weights, weights_stay_in_the_folder_unless_allowed)
         strata_network_destroy(net);
     }
 }
+
+/* A header of 118 bytes behind the first 10, as numpy.save writes it. */
+Test(network_weights, an_array_of_a_file_has_no_name)
+{
+    char bytes[128 + 3 * sizeof(float)] = "\x93NUMPY\1\0\x76";
+    strata_network *net;
+    strata_error err = {0};
+    snprintf(bytes + 10, 119, "%-117s\n",
+             "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }");
+    spill("v.npy", bytes, sizeof bytes);
+    static const char text[] =
+        HEAD "[weights v]\nfile = v.npy\n[layer out]\n"
+             "type = Affine\nunits = 4\nweight = zeros\nbias = v\n";
+    const char *path = spill("net.ini", text, sizeof text - 1);
+    cr_assert_eq(strata_network_load(&net, path, registry, NULL, &err), STRATA_EPARSE);
+    cr_expect_not_null(strstr(err.message, "weight 'bias' of layer out: the file's array "
+                                           "has dims 3; "),
+                       "%s", err.message);
+}

@@ -131,9 +131,12 @@ static const struct layer_case large[] = {
     {"Bottleneck", WINDOW RELU BLOCK(66, 72, 72) "projected_activation = relu",
      .in = {S4(36, 64, 28, 28), S4(36, 72, 28, 28)}, .n_in = 2},
     {"Bottleneck",
-     WINDOW BLOCK(70, 100, 200) "reduced_activation = silu; projected_activation = relu6",
+     WINDOW BLOCK(70, 100, 200) "reduced_activation = silu; projected_activation = clip; "
+                                "projected_alpha = -400; projected_beta = 600",
      .in = {S4(2, 130, 40, 61)}, .absent = NO_SHORTCUT},
-    {"Bottleneck", WINDOW RELU BLOCK(66, 128, 72) "convolved_activation = hard_swish",
+    {"Bottleneck",
+     WINDOW BLOCK(66, 128, 72) "reduced_activation = relu; "
+                               "convolved_activation = hard_swish",
      .in = {S4(90, 24, 9, 7), S4(90, 72, 9, 7)}, .n_in = 2},
     {"Bottleneck", WINDOW RELU BLOCK(64, 64, 256) "projected_activation = relu",
      .in = {S4(2, 64, 56, 56)}},

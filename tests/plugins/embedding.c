@@ -29,6 +29,9 @@ static const struct layer_case cases[] = {
 
 static const struct layer_case large[] = {
     {"Embedding", "", .in = {S2(3, 300)}, .weight = {S2(1000, 4096)}, LOOKED_UP(1000)},
+    {"Embedding", "", .in = {S2(2, 2100)}, .weight = {S2(300, 4099)}, LOOKED_UP(300)},
+    {"Embedding", "", .in = {S1(4100)}, .weight = {S2(90, 4096)}, LOOKED_UP(90),
+     .weight_dtype = {STRATA_FP16}},
 };
 
 LAYER_CASES(Embedding, ORDINARY(cases), LARGE(large))

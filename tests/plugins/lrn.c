@@ -21,6 +21,8 @@ static const struct layer_case cases[] = {
 
 static const struct layer_case large[] = {
     {"LRN", "size = 5; alpha = 3", .in = {S4(2, 96, 55, 55)}},
+    {"LRN", "size = 5; alpha = 3", .in = {S4(67, 70, 56, 56)}},
+    {"LRN", "size = 5; alpha = 3; bias = 0.5", .in = {S4(90, 37, 55, 64)}},
     {"LRN", "size = 4; alpha = 3", .in = {S4(1, 257, 29, 31)}},
     {"LRN", "size = 31; alpha = 3", .in = {S4(1, 130, 30, 31)}},
 };

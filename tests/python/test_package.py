@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loading, what a network tells, errors, the log, the command, processes."""
 import logging
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,6 +30,41 @@ class Loading(unittest.TestCase):
             self.assertEqual(flat(saved(buffer((3, 8))).y), positive(flat(buffer((3, 8)))))
             with self.assertRaisesRegex(strata.ArgumentError, "planned already"):
                 strata.load(Path(folder) / "net.engine", define={"batch": 3})
+
+    def test_names_of_files_are_bytes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in (b"net.ini", "ü 日.ini".encode(), b"\xff.ini"):
+                path = os.fsencode(folder) + b"/" + name
+                with open(path, "w", encoding="ascii") as file:
+                    file.write(relu())
+                for one in (path, os.fsdecode(path), Path(os.fsdecode(path))):
+                    self.assertEqual(strata.load(one).inputs["x"].shape, (1, 64))
+                self.assertEqual(len(strata.load(path).explain()["nodes"]), 1)
+
+    def test_outputs_are_completed(self):
+        self.assertIn("y", dir(load()(buffer((1, 64)))))
+
+    def test_signals_are_heard_while_costs_are_measured(self):
+        heard = []
+        before = signal.signal(signal.SIGALRM, lambda number, frame: heard.append(number))
+        layers = "".join(f"[layer c{i}]\ntype = Convolution\nfilters = {32 + i}\nkernel = 3\n"
+                         "weights = w\n" for i in range(24))
+        text = ("[network]\nformat = 1\noutputs = c23\n[input x]\nshape = 1 x 32 x 64 x 64\n"
+                "[weights w]\nrandom = 1\n" + layers)
+        # More than the time allows is there to be measured; without a look at signals one
+        # is heard, at the end.
+        signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+        try:
+            strata.load(text=text, set={"build.costs": "measure", "build.costs_budget": "300ms"})
+            self.assertGreater(len(heard), 5)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, signal.default_int_handler)
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            with self.assertRaises(KeyboardInterrupt):
+                strata.load(text=text, set={"build.costs": "measure"})
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
 
     def test_what_it_tells(self):
         net = load("N x 8", "[profile]\nN = 1, 4\n")

@@ -73,6 +73,29 @@ rm odd/*.pgm
 expect 2 'none of its 64 values is finite' 'no other sample is no network' \
     $q --data odd -o no.ini
 
+# ---- rows of an array ----
+npys() { # npys SHAPE VALUES...: each is 32 bytes
+    printf '\223NUMPY\001\000\166\000%-117s\n' \
+        "{'descr': '<f4', 'fortran_order': False, 'shape': ($1), }"
+    shift
+    for v in "$@"; do for i in $(seq 64); do printf "$v"; done; done
+}
+one='\000\000\200\077' half='\000\000\000\077' nan='\000\000\300\177'
+mkdir rows && npys '1, 1, 8, 8' "$one" >rows/a.npy && npys '1, 8, 8' "$half" >rows/b.npy
+npys '2, 1, 8, 8' "$one" "$half" >rows.npy
+expect 0 '^of 2 samples' 'a folder of arrays' $q --data rows -o r1.ini --save-ranges r1.txt
+expect 0 '^of 2 samples' 'and one whose rows are samples' \
+    $q --data rows.npy -o r2.ini --save-ranges r2.txt
+cmp r1.txt r2.txt >"$log" 2>&1 && cmp r1.safetensors r2.safetensors >>"$log" 2>&1
+result $? 'make the same network'
+npys '2, 8, 8' "$one" "$nan" >rows.npy
+expect 2 'rows.npy, row 1: element 0 is NaN' 'a row of NaN is named' $q --data rows.npy -o r3.ini
+npys '2, 4, 16' "$one" "$half" >rows.npy
+expect 2 'rows.npy: shape .2 x 4 x 16., but input' 'rows are of the shape of the input' \
+    $q --data rows.npy -o r3.ini
+npys '1, 1, 8, 8' "$one" >rows.npy
+expect 0 '^of 1 samples' 'one row is a sample, too' $q --data rows.npy -o r3.ini
+
 # ---- integers that are meant ----
 printf '\223NUMPY\001\000\166\000%-117s\n\007' \
     "{'descr': '|i1', 'fortran_order': False, 'shape': (1,), }" >zero.npy

@@ -102,6 +102,19 @@ expect 0 'constructor called exit\(1\)' 'list --rejected tells its code' \
     $strata list --rejected --plugin-path "$scratch/modules"
 expect 0 "^$scratch/modules/leaky.so +constructor" 'a relative folder is one of the working folder' \
     $strata list --rejected --plugin-path /none:modules
+# A run that a signal ends says in whose code.
+sed 's/const params \*p = r->params;/&\n    raise(SIGSEGV);/; 1a#include <signal.h>' \
+    "$srcdir/examples/plugins/leaky_relu/leaky_relu.c" >crash.c
+$CC -shared -fPIC -I"$srcdir/include" -I"$builddir/include" crash.c -o crash.so 2>log
+claim='a plugin that ends the process is named'
+if [ -n "${SANITIZER_CFLAGS:-}" ]; then
+    skip "$claim" 'the sanitizer has the last word'
+else
+    expect 139 'ended by SIGSEGV in .*/crash.so \(at 0x[0-9a-f]+\); `strata check`' "$claim" \
+        $strata run leaky.ini random:1 --plugin ./crash.so --costs analytic
+    expect 1 'run was killed by SIGSEGV' 'and the checker tells which call' \
+        $strata check ./crash.so --quick
+fi
 
 # Texts go out through one file.
 expect 0 '^tools/bench/print.c tools/completion.c tools/main.c tools/options.c tools/print.c tools/tool.c $' \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Samples: files of a folder, or images of an IDX file, in the order of their names. What
- * has been read once is kept, up to KEPT_BYTES.
+ * Samples: files of a folder in the order of their names, images of an IDX file, or rows
+ * of an .npy file. What has been read once is kept, up to KEPT_BYTES.
  */
 #include "tools/quantise/quantise.h"
 
@@ -74,19 +74,42 @@ static int read_folder(struct data_source *s, const char *folder, strata_error *
     return status;
 }
 
-static int read_file(struct data_source *s, const char *path, strata_error *err)
+/* An array whose rows along the first dim are what the input takes; else it is one. */
+static int read_rows(struct data_source *s, const char *path,
+                     const struct network_tensor *input, strata_error *err)
+{
+    int status = weights_open(&s->rows, path, NULL, err);
+    if (status != STRATA_OK)
+        return status;
+    struct weight_view v = weights_at(s->rows, 0), row = v;
+    row.dims[0] = 1;
+    if (v.rank > 1 && v.dims[0] > 1 && !run_is_shape(input->dims, input->rank, &v) &&
+        run_is_shape(input->dims, input->rank, &row))
+        return STRATA_OK;
+    weights_close(s->rows);
+    s->rows = NULL;
+    return STRATA_OK;
+}
+
+static int read_file(struct data_source *s, const char *path,
+                     const struct network_tensor *input, strata_error *err)
 {
     unsigned char head[4];
     size_t capacity = 0;
-    const bool idx = file_head(head, sizeof head, path) == sizeof head &&
-                     memcmp(head, "\0\0\x08\x03", sizeof head) == 0;
+    const bool is = file_head(head, sizeof head, path) == sizeof head;
     int status = add_path(s, &capacity, text_print("%s", path), err);
-    return status == STRATA_OK && idx ? idx_read(&s->images, path, err) : status;
+    if (status == STRATA_OK && is && memcmp(head, "\0\0\x08\x03", sizeof head) == 0)
+        status = idx_read(&s->images, path, err);
+    else if (status == STRATA_OK && is && memcmp(head, "\x93NUM", sizeof head) == 0)
+        status = read_rows(s, path, input, err);
+    return status;
 }
 
 static size_t samples_of(const struct data_source *s)
 {
-    return s->images.data ? (size_t)s->images.dims[0] : s->n_paths;
+    return s->images.data ? (size_t)s->images.dims[0]
+           : s->rows      ? (size_t)weights_at(s->rows, 0).dims[0]
+                          : s->n_paths;
 }
 
 /* ---- sources of inputs ---------------------------------------------------------------
@@ -126,7 +149,9 @@ static int open_source(struct data *d, const strata_network *net, const char *te
     if (s->paths)
         return error_set(err, STRATA_EINVAL, "--data %s: input '%s' has data already",
                          text, net->inputs[input].name);
-    return is_folder(path) ? read_folder(s, path, err) : read_file(s, path, err);
+    return is_folder(path)
+               ? read_folder(s, path, err)
+               : read_file(s, path, &net->tensors[net->inputs[input].tensor], err);
 }
 
 /* Of all inputs as many. */
@@ -175,6 +200,7 @@ void data_close(struct data *d)
         free(s->kept);
         free(s->paths);
         idx_free(&s->images);
+        weights_close(s->rows);
     }
     free(d->inputs);
     *d = (struct data){.n = 0};
@@ -186,9 +212,22 @@ void data_close(struct data *d)
 static int read_sample(const struct data_source *s, strata_context *c, int input,
                        size_t i, strata_error *err)
 {
-    return s->images.data ? run_read_item(c, c->engine, input, s->paths[0], &s->images,
-                                          (int64_t)i, err)
-                          : run_read_input(c, c->engine, input, s->paths[i], 0, err);
+    if (s->images.data)
+        return run_read_item(c, c->engine, input, s->paths[0], &s->images, (int64_t)i,
+                             err);
+    if (!s->rows)
+        return run_read_input(c, c->engine, input, s->paths[i], 0, err);
+    const struct weight_view all = weights_at(s->rows, 0);
+    return run_read_row(c, c->engine, input, s->paths[0], &all, (int64_t)i, err);
+}
+
+static void name_sample(char *text, size_t size, const struct data_source *s, size_t i)
+{
+    if (s->images.data || s->rows)
+        snprintf(text, size, "%s, %s %zu", s->paths[0], s->images.data ? "image" : "row",
+                 i);
+    else
+        snprintf(text, size, "%s", s->paths[i]);
 }
 
 /* Images hold none, but .npy files do. Layers may make numbers of NaN, a maximum the
@@ -198,6 +237,7 @@ static int refuse_nan(const struct data_source *s, strata_context *c, int input,
 {
     strata_binding b = {.struct_size = sizeof b};
     strata_desc dense;
+    char name[PATH_MAX];
     void *raw = NULL;
     float *values = NULL;
     int status = strata_context_binding(c, input, &b, err);
@@ -213,11 +253,12 @@ static int refuse_nan(const struct data_source *s, strata_context *c, int input,
     if (status == STRATA_OK)
         status = strata_reformat(&dense, values, &b.desc, raw, err);
     for (int64_t k = 0; k < n && status == STRATA_OK; k++)
-        if (isnan(values[k]))
-            status =
-                error_set(err, STRATA_EINVAL,
-                          "%s: element %lld is NaN; leave the sample out, or mend it",
-                          s->paths[i], (long long)k);
+        if (isnan(values[k])) {
+            name_sample(name, sizeof name, s, i);
+            status = error_set(err, STRATA_EINVAL,
+                               "%s: element %lld is NaN; leave the sample out, or mend it",
+                               name, (long long)k);
+        }
     free(values);
     free(raw);
     return status;
@@ -255,21 +296,12 @@ int data_load(void *data, strata_context *c, size_t i, strata_error *err)
     return status;
 }
 
-static void name_sample(char *text, size_t size, const struct data *d, size_t i)
-{
-    const struct data_source *s = &d->inputs[0];
-    if (s->images.data)
-        snprintf(text, size, "%s, image %zu", s->paths[0], i);
-    else
-        snprintf(text, size, "%s", s->paths[i]);
-}
-
 int data_judge(const struct data *d, const struct answers *a, strata_error *err)
 {
     char name[PATH_MAX];
     if (a->odd == 0)
         return STRATA_OK;
-    name_sample(name, sizeof name, d, a->first_odd);
+    name_sample(name, sizeof name, &d->inputs[0], a->first_odd);
     if (a->odd == a->samples)
         return error_set(err, STRATA_EINVAL,
                          "%s: in floats the network makes NaN of it, and of every other "

@@ -17,7 +17,8 @@
 struct data_source {
     char **paths; /* sorted by name */
     size_t n_paths;
-    struct idx images; /* of an IDX file; data NULL: each path is a sample */
+    struct idx images;    /* of an IDX file; data NULL: each path is a sample */
+    struct weights *rows; /* an .npy file of many samples; NULL: none is */
     void **kept;       /* of each sample: the binding's bytes, or NULL */
 };
 
@@ -27,7 +28,7 @@ struct data {
     uint64_t kept_bytes;
 };
 /* `texts` are "[INPUT=]PATH": a folder whose files are samples, an IDX file whose images
- * are, or one sample. */
+ * are, an .npy file whose rows are, or one sample. */
 int data_open(struct data *d, const strata_network *net, const char *const *texts,
               size_t n, strata_error *err);
 void data_close(struct data *d);

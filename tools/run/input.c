@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "io/file.h"
+#include "io/stand_in.h"
 
 static const uint64_t max_input_bytes = UINT64_C(1) << 34;
 
@@ -50,31 +51,47 @@ static int store(const struct target *t, const float *values, strata_error *err)
     return store_values(t, &v, err);
 }
 
-/* The same dims, but for ones in front. */
-static bool is_shape(const strata_desc *d, const struct weight_view *v)
+bool run_is_shape(const int64_t *dims, int rank, const struct weight_view *v)
 {
     int i = 0, k = 0;
-    while (i < d->rank && d->dims[i] == 1)
+    while (i < rank && dims[i] == 1)
         i++;
     while (k < v->rank && v->dims[k] == 1)
         k++;
-    for (; i < d->rank && k < v->rank; i++, k++)
-        if (d->dims[i] != v->dims[k])
+    for (; i < rank && k < v->rank; i++, k++)
+        if (dims[i] != v->dims[k])
             return false;
-    return i == d->rank && k == v->rank;
+    return i == rank && k == v->rank;
+}
+
+/* As images are kept in arrays. */
+static bool has_channels_last(const strata_desc *d, const struct weight_view *v)
+{
+    struct weight_view turned = *v;
+    if (v->rank < 3 || v->rank > d->rank)
+        return false;
+    const int channel = v->rank - d->rank + 1; /* where it should be */
+    if (channel < 0)
+        return false;
+    turned.dims[channel] = v->dims[v->rank - 1];
+    for (int i = channel + 1; i < v->rank; i++)
+        turned.dims[i] = v->dims[i - 1];
+    return run_is_shape(d->dims, d->rank, &turned);
 }
 
 static int wrong_shape(const struct target *t, const struct weight_view *v,
                        strata_error *err)
 {
     char found[128], needed[128];
+    const strata_desc *d = &t->binding.desc;
     tool_dims(found, sizeof found, v->dims, v->rank);
-    tool_dims(needed, sizeof needed, t->binding.desc.dims, t->binding.desc.rank);
+    tool_dims(needed, sizeof needed, d->dims, d->rank);
     return error_set(
         err, STRATA_EINVAL,
         "%s: shape (%s), but input '%s' is (%s); only ones in front may be left "
-        "out or added",
-        t->path, found, t->binding.name, needed);
+        "out or added%s",
+        t->path, found, t->binding.name, needed,
+        has_channels_last(d, v) ? "; its channels are last: transpose it" : "");
 }
 
 static void add_part(char *text, size_t size, int64_t n, const char *what)
@@ -121,7 +138,7 @@ static int from_view(const struct target *t, const struct weight_view *v,
                      strata_error *err)
 {
     struct values values;
-    if (!is_shape(&t->binding.desc, v))
+    if (!run_is_shape(t->binding.desc.dims, t->binding.desc.rank, v))
         return wrong_shape(t, v, err);
     int status = values_open(&values, &t->binding.desc, t->path, err);
     if (status == STRATA_OK)
@@ -200,12 +217,15 @@ static int from_idx(const struct target *t, int64_t item, strata_error *err)
 
 static int from_raw(const struct target *t, const struct file_bytes *f, strata_error *err)
 {
-    if ((int64_t)f->size != t->binding.bytes)
-        return error_set(err, STRATA_EINVAL,
-                         "%s: neither .npy nor an image (%s), and %zu bytes where the "
-                         "raw elements of input '%s' as %s take %lld",
-                         t->path, image_formats(), f->size, t->binding.name,
-                         t->binding.format, (long long)t->binding.bytes);
+    if ((int64_t)f->size != t->binding.bytes) {
+        error_set(err, STRATA_EINVAL,
+                  "%s: neither .npy nor an image (%s), and %zu bytes where the raw "
+                  "elements of input '%s' as %s take %lld",
+                  t->path, image_formats(), f->size, t->binding.name, t->binding.format,
+                  (long long)t->binding.bytes);
+        stand_in_tell(f->data, f->size, err);
+        return STRATA_EINVAL;
+    }
     return strata_copy_in(t->context, t->index, f->data, err);
 }
 
@@ -289,6 +309,18 @@ int run_read_item(strata_context *c, const strata_engine *e, int index, const ch
     struct target t;
     int status = find_target(&t, c, e, index, path, err);
     return status == STRATA_OK ? from_item(&t, images, item, err) : status;
+}
+
+int run_read_row(strata_context *c, const strata_engine *e, int index, const char *path,
+                 const struct weight_view *all, int64_t row, strata_error *err)
+{
+    struct target t;
+    struct weight_view v = *all;
+    int status = find_target(&t, c, e, index, path, err);
+    v.dims[0] = 1;
+    v.bytes = all->bytes / (size_t)all->dims[0];
+    v.data = (const char *)all->data + (size_t)row * v.bytes;
+    return status == STRATA_OK ? from_view(&t, &v, err) : status;
 }
 
 int run_read_input(strata_context *c, const strata_engine *e, int index, const char *path,

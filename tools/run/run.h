@@ -26,6 +26,12 @@ int run_read_input(strata_context *c, const strata_engine *e, int index, const c
 int run_read_item(strata_context *c, const strata_engine *e, int index, const char *path,
                   const struct idx *images, int64_t item, strata_error *err);
 
+/* Whether an array has these dims, but for ones in front. */
+bool run_is_shape(const int64_t *dims, int rank, const struct weight_view *v);
+/* One row, along the first dim, of an array that was read before. */
+int run_read_row(strata_context *c, const strata_engine *e, int index, const char *path,
+                 const struct weight_view *all, int64_t row, strata_error *err);
+
 /* Each of the options' inputs into its binding, once; given[binding] becomes true. */
 int run_read_given(strata_context *c, const strata_engine *e,
                    const struct tool_options *o, int64_t item, bool *given,

@@ -117,6 +117,23 @@ static void set_places(struct mapping *m, const struct resize *r)
     section_reals(m->g, m->s, "roi", roi, 2 * r->n);
 }
 
+/* Attributes of m->s. */
+static void set_resize(struct mapping *m, const struct resize *r, const char *mode,
+                       const char *policy)
+{
+    section_word(m->g, m->s, "mode", mode);
+    section_integers(m->g, m->s, "axes", r->axes, r->n);
+    if (r->has_sizes)
+        section_integers(m->g, m->s, "size", r->sizes, r->n);
+    else
+        section_reals(m->g, m->s, "scale", r->scales, r->n);
+    if (r->has_sizes)
+        section_word(m->g, m->s, "keep_aspect", policy);
+    set_places(m, r);
+    map_names(m, "antialias=antialias?,cubic_coeff_a=cubic_a,"
+                 "exclude_outside=exclude_outside?,extrapolation_value=extrapolation");
+}
+
 static void map_resize(struct mapping *m)
 {
     const struct value *x = map_input(m, 0);
@@ -131,20 +148,19 @@ static void map_resize(struct mapping *m)
         map_is(m, 0, compose_input(m, 0));
         return;
     }
-    map_section(m, "Resize");
-    map_in(m, 0);
-    map_out(m, 0);
-    section_word(m->g, m->s, "mode", mode);
-    section_integers(m->g, m->s, "axes", r.axes, r.n);
-    if (r.has_sizes)
-        section_integers(m->g, m->s, "size", r.sizes, r.n);
-    else
-        section_reals(m->g, m->s, "scale", r.scales, r.n);
-    if (r.has_sizes)
-        section_word(m->g, m->s, "keep_aspect", policy);
-    set_places(m, &r);
-    map_names(m, "antialias=antialias?,cubic_coeff_a=cubic_a,"
-                 "exclude_outside=exclude_outside?,extrapolation_value=extrapolation");
+    if (graph_is_real(x->dtype) || strcmp(mode, "nearest") == 0) {
+        map_section(m, "Resize");
+        map_in(m, 0);
+        map_out(m, 0);
+        set_resize(m, &r, mode, policy);
+        return;
+    }
+    /* What is between integers is computed in floats, and its fraction cut off. */
+    const int y =
+        compose_one(m, "Resize", compose_cast(m, compose_input(m, 0), STRATA_FP32));
+    set_resize(m, &r, mode, policy);
+    compose_cast(m, y, x->dtype);
+    compose_end(m, 0, -1);
 }
 
 /* ---- places ---------------------------------------------------------------------------

@@ -11,7 +11,7 @@
  *   turns   warpgroups have a tile each and take turns at the tensor cores, so that some
  *           store their sums while another multiplies; without, they share a tile
  *   pair    two blocks of a cluster have tiles below each other and load half of their B
- *           each, for both
+ *           each, for both; tiles of a last row that is left over lie beside each other
  *   split   the blocks of a cluster share the depth of a tile. Each sends its sums of
  *           some rows to the block that stores these, which adds them by rank
  *   over    results lie where the ring was, so that two blocks fit a multiprocessor: a
@@ -67,13 +67,16 @@ struct product_producer {
 
     __device__ inline void load_b(const product_place &p, int32_t step, int32_t at) const
     {
+        enum { BOXES = C::Pair ? 2 : 1, BOX = C::Columns / BOXES };
         const int32_t batch = job.b_batches ? p.batch : 0;
-        if (C::Pair)
+        if (C::Pair && !p.apart)
             copy_matrix_to(memory.b(at) + rank * (C::BBytes / 2), &job.b, memory.full(at),
-                           step * C::Depth, p.column + rank * (C::Columns / 2), batch, 3);
+                           step * C::Depth, p.column + rank * BOX, batch, 3);
         else
-            copy_matrix(memory.b(at), &job.b, memory.full(at), step * C::Depth, p.column,
-                        batch);
+            for (int box = 0; box < BOXES; box++)
+                copy_matrix(memory.b(at) + box * (C::BBytes / BOXES), &job.b,
+                            memory.full(at), step * C::Depth, p.column + box * BOX,
+                            batch);
     }
 
     /* The addend of a warpgroup's tile, its n-th, to where the results will lie. */
@@ -114,16 +117,29 @@ struct product_producer {
         }
     }
 
-    /* The first tile: what nobody writes is asked for while the kernel before still runs.
-     */
-    __device__ inline void load_first(const product_place &p, product_share k)
+    /* Pieces of the first tile that there is room for. */
+    __device__ inline int32_t at_first(product_share k) const
     {
-        const int32_t n = min(k.end - k.begin, (int32_t)C::Stages);
-        for (int32_t i = 0; i < n; i++) {
+        return min(k.end - k.begin, (int32_t)C::Stages);
+    }
+
+    /* What nobody writes of the first tile is asked for while the kernel before still
+     * runs. */
+    __device__ inline void begin(int32_t first, product_share k) const
+    {
+        if (first >= job.units)
+            return;
+        const product_place p = product_place_of<C>(job, first, rank);
+        for (int32_t i = 0; i < at_first(k); i++) {
             barrier_expect(memory.full(i), C::StageBytes);
             if (job.b_early)
                 load_b(p, k.begin + i, i);
         }
+    }
+
+    __device__ inline void load_first(const product_place &p, product_share k)
+    {
+        const int32_t n = at_first(k);
         wait_for_previous();
         for (int32_t i = 0; i < n; i++) {
             load_a(p, k.begin + i, i);
@@ -237,6 +253,12 @@ struct product_consumer {
             product_producer<C>(job, memory, rank).load_addend(at, group, 0);
     }
 
+    /* Rows of a tile whose sums this block joins. */
+    __device__ inline int32_t rows_stored(void) const
+    {
+        return C::Rows >> product_log((uint32_t)job.split);
+    }
+
     /* The block's sums: of rows that it stores to where it joins them, the others to
      * where the ring was. */
     __device__ inline void keep(const sums &sum, int32_t share) const
@@ -249,7 +271,8 @@ struct product_consumer {
                 const int32_t row =
                     (group * C::Parts + p) * 64 + warp % 4 * 16 + lane / 4 + r * 8;
                 const uint32_t to =
-                    (row / share == (int32_t)rank ? memory.out : memory.ring) +
+                    (row >> product_log((uint32_t)share) == (int32_t)rank ? memory.out
+                                                                          : memory.ring) +
                     (row * C::SumPitch + lane % 4 * 2) * 4;
 #pragma unroll
                 for (int j = 0; j < C::Columns / 8; j++)
@@ -261,12 +284,12 @@ struct product_consumer {
     __device__ inline void send(const sums &sum) const
     {
         enum { PIECES = C::Columns / 4, THREADS = C::Groups * 128 };
-        const int32_t share = C::Rows / job.split;
+        const int32_t share = rows_stored();
         named_sync(PRODUCT_TURN, THREADS); /* all have read the ring */
         keep(sum, share);
         named_sync(PRODUCT_TURN, THREADS);
         for (int32_t i = (int32_t)threadIdx.x; i < C::Rows * PIECES; i += THREADS) {
-            const int32_t row = i / PIECES, of = row * job.split / C::Rows;
+            const int32_t row = i / PIECES, of = row >> product_log((uint32_t)share);
             const uint32_t piece = i % PIECES * 16;
             if (of == (int32_t)rank)
                 continue;
@@ -288,7 +311,7 @@ struct product_consumer {
     __device__ inline neighbours neighbours_of(const product_place &at, int32_t i) const
     {
         enum { EACH = C::Store::Joined, PIECES = C::Columns / EACH };
-        const int32_t share = C::Rows / job.split;
+        const int32_t share = rows_stored();
         const int32_t row = at.row + (int32_t)rank * share + i / PIECES;
         const int32_t column = at.column + i % PIECES * EACH;
         return {row, column, i < share * PIECES && row < job.m && column < job.n};
@@ -303,7 +326,7 @@ struct product_consumer {
             PIECES = C::Columns / EACH,
             THREADS = C::Groups * 128
         };
-        const int32_t share = C::Rows / job.split, size = C::SumPitch;
+        const int32_t share = rows_stored(), size = C::SumPitch;
         const typename C::Sum *from =
             (const typename C::Sum *)__cvta_shared_to_generic(memory.out);
         bool waited = false;
@@ -372,17 +395,22 @@ static __global__ void __launch_bounds__(C::Threads, C::Blocks)
 {
     extern __shared__ uint8_t shared[];
     const product_memory<C> memory(shared);
-    const uint32_t size = C::Pair ? 2 : (uint32_t)job.split;
-    const uint32_t rank = blockIdx.x % size;
-    const int32_t first = (int32_t)(blockIdx.x / size), by = (int32_t)(gridDim.x / size);
+    const uint32_t size = C::Pair ? 2 : C::Splits ? (uint32_t)job.split : 1;
+    const uint32_t rank = blockIdx.x & (size - 1);
+    const int32_t first = (int32_t)(blockIdx.x >> product_log(size)),
+                  by = (int32_t)(gridDim.x >> product_log(size));
     const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0), group = warp / 4;
-    const product_share k = product_share_of(job, C::Pair ? 0 : rank);
-    if (threadIdx.x == 0) {
-        prefetch_map(&job.a);
+    const product_share k =
+        C::Splits ? product_share_of(job, rank) : product_share{0, job.steps};
+    product_producer<C> producer(job, memory, rank);
+    if (threadIdx.x == C::Groups * 128) {
         prefetch_map(&job.b);
-        prefetch_map(&job.d);
+        prefetch_map(&job.a);
         memory.init(job.split);
-    }
+        if (!C::Pair) /* else others' barriers have to be there */
+            producer.begin(first, k);
+    } else if (threadIdx.x == 0)
+        prefetch_map(&job.d);
     __syncthreads();
     if (size > 1) /* others' barriers are there once all have arrived */
         cluster_arrive();
@@ -392,8 +420,11 @@ static __global__ void __launch_bounds__(C::Threads, C::Blocks)
     if (group == C::Groups) {
         if constexpr (C::Wide)
             asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(C::Kept));
-        if (threadIdx.x % 128 == 0)
-            product_producer<C>(job, memory, rank).run(first, by, k);
+        if (threadIdx.x % 128 == 0) {
+            if (C::Pair)
+                producer.begin(first, k);
+            producer.run(first, by, k);
+        }
     } else {
         if constexpr (C::Wide)
             asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(C::Given));

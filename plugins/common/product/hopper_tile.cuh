@@ -100,10 +100,12 @@ struct product_job {
     int32_t row_tiles, column_tiles;
     int32_t units;        /* tiles, or pairs of them, of all products of the batch */
     divisor each, across; /* units of one product; of PRODUCT_GROUP rows of them */
+    divisor low;          /* rows of units of the last PRODUCT_GROUP */
     int32_t split;
     int32_t b_batches;         /* B has as many matrices as A: or 0, one for all */
     int32_t b_early;           /* nobody before this kernel writes B */
     int32_t plain;             /* results are sums, bias and addend alone */
+    int32_t backwards;         /* the last tiles come first */
     const float *scale, *bias; /* of columns, or NULL; scale: in place of alpha */
     const void *addend;
     void *to;
@@ -117,25 +119,49 @@ struct product_job {
 
 struct product_place {
     int32_t row, column, batch; /* the tile's first */
+    bool apart;                 /* a pair's tiles are beside each other */
 };
+
+/* The last of an odd number of row tiles makes pairs with itself. Of an odd number of
+ * those one block has rows below all others, of which nothing is stored. */
+template <class C>
+static __device__ inline product_place product_place_last(const product_job &job,
+                                                          int32_t column, int32_t batch)
+{
+    const bool none = column >= job.column_tiles;
+    product_place p;
+    p.row = (none ? job.row_tiles : job.row_tiles - 1) * C::Rows;
+    p.column = none ? 0 : column * C::Columns;
+    p.batch = batch;
+    p.apart = true;
+    return p;
+}
 
 template <class C>
 static __device__ inline product_place product_place_of(const product_job &job,
                                                         int32_t unit, int32_t rank)
 {
-    const uint32_t units = C::Pair ? (job.row_tiles + 1) / 2 : job.row_tiles;
+    if (job.backwards)
+        unit = job.units - 1 - unit;
+    const uint32_t units = C::Pair ? job.row_tiles / 2 : job.row_tiles;
+    const uint32_t whole = units * job.column_tiles;
     const uint32_t batch = divide_by((uint32_t)unit, job.each);
     const uint32_t at = (uint32_t)unit - batch * job.each.d;
+    if (C::Pair && at >= whole)
+        return product_place_last<C>(job, (int32_t)(at - whole) * 2 + rank,
+                                     (int32_t)batch);
     const uint32_t group = divide_by(at, job.across);
     const uint32_t rest = at - group * job.across.d;
     const uint32_t high = units - group * PRODUCT_GROUP; /* the last may be lower */
-    const uint32_t column = high < PRODUCT_GROUP ? rest / high : rest / PRODUCT_GROUP;
+    const uint32_t column =
+        high < PRODUCT_GROUP ? divide_by(rest, job.low) : rest / PRODUCT_GROUP;
     const uint32_t row = group * PRODUCT_GROUP + rest -
                          column * (high < PRODUCT_GROUP ? high : PRODUCT_GROUP);
     product_place p;
     p.row = (int32_t)(C::Pair ? row * 2 + rank : row) * C::Rows;
     p.column = (int32_t)column * C::Columns;
     p.batch = (int32_t)batch;
+    p.apart = false;
     return p;
 }
 
@@ -151,13 +177,18 @@ struct product_share {
     int32_t begin, end;
 };
 
+/* Of a power of two, as blocks that share a tile's depth and rows of a tile are. */
+static __device__ inline int product_log(uint32_t x)
+{
+    return 31 - __clz((int)x);
+}
+
 static __device__ inline product_share product_share_of(const product_job &job,
                                                         uint32_t rank)
 {
-    product_share s;
-    s.begin = (int32_t)((int64_t)job.steps * rank / job.split);
-    s.end = (int32_t)((int64_t)job.steps * (rank + 1) / job.split);
-    return s;
+    const int log = product_log((uint32_t)job.split);
+    const uint32_t steps = (uint32_t)job.steps;
+    return {(int32_t)(steps * rank >> log), (int32_t)(steps * (rank + 1) >> log)};
 }
 
 /* ---- shared memory --------------------------------------------------------------------
@@ -227,7 +258,9 @@ struct product_memory {
         barrier_init(joined(), 1);
         barrier_publish();
         if (C::Splits && split > 1)
-            barrier_expect(joined(), (C::Rows - C::Rows / split) * C::Columns * 4);
+            barrier_expect(joined(),
+                           (C::Rows - (C::Rows >> product_log((uint32_t)split))) *
+                               C::Columns * 4);
     }
 };
 

@@ -163,6 +163,21 @@ static inline cudaError_t launch_clusters(const product_job &job, const product_
     return cudaLaunchKernelExC(&config, l.kernel, arguments);
 }
 
+/* Tiles, or pairs of them; the last of an odd number of rows makes pairs with itself. */
+static inline int64_t product_units(const product_launch &l, int32_t rows,
+                                    int32_t columns)
+{
+    return l.pair ? rows / 2 * (int64_t)columns + rows % 2 * ((columns + 1) / 2)
+                  : rows * (int64_t)columns;
+}
+
+/* Rows of tiles, or of pairs of them, of the last PRODUCT_GROUP, but at least one. */
+static inline int64_t product_low(const product_launch &l, int32_t rows)
+{
+    const int32_t high = l.pair ? rows / 2 : rows;
+    return high > 0 ? (high - 1) % PRODUCT_GROUP + 1 : 1;
+}
+
 /* Of a job but its tiles, for `batches` products. */
 static inline cudaError_t product_run(product_job *job, const product_launch &l,
                                       int64_t batches, int32_t multiprocessors,
@@ -170,12 +185,12 @@ static inline cudaError_t product_run(product_job *job, const product_launch &l,
 {
     job->row_tiles = (job->m + l.rows - 1) / l.rows;
     job->column_tiles = (job->n + l.columns - 1) / l.columns;
-    const int64_t each =
-        (l.pair ? (job->row_tiles + 1) / 2 : job->row_tiles) * (int64_t)job->column_tiles;
+    const int64_t each = product_units(l, job->row_tiles, job->column_tiles);
     const int64_t units = each * batches;
     job->units = (int32_t)units;
     job->each = divisor_of(each);
     job->across = divisor_of(PRODUCT_GROUP * (int64_t)job->column_tiles);
+    job->low = divisor_of(product_low(l, job->row_tiles));
     job->split = product_split_of(l, multiprocessors, units, job->steps);
     job->plain =
         job->addend && !job->scale && job->real >= job->n && job->activation.kind < 0;

@@ -127,6 +127,8 @@ static inline void hopper_fill(product_job *job, const strata_run *r)
     job->to = y->data;
     job->to_row = pixel_pitch(y);
     job->alpha = job->beta = 1;
+    /* What the layer before wrote last is in L2 still, where all has no room. */
+    job->backwards = !job->addend && stored_channels(&r->in[0]) > job->n;
     job->activation = e.activation;
 }
 

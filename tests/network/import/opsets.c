@@ -184,6 +184,11 @@ static const struct {
      "node com.microsoft::QLinearSigmoid a,s,z,q,p -> y\n" Y,
      "1: 7"},
     /* Halves of e^0 and e^1: 1/(1 + e) and e/(1 + e). */
+    {"Resize of integers, as by QLinear models",
+     "ir 8\nopset 17\ninit x c 1x1x1x2 -7 4\ninit s f 4 1 1 1 2\n"
+     "node Resize x,_,s -> y mode='linear' "
+     "coordinate_transformation_mode='asymmetric'\n" Y,
+     "1x1x1x4: -7 -1 4 4"},
     {"QLinearSoftmax",
      "ir 8\nopset 17\nopset com.microsoft 1\ninit a u 1x2 2 3\n"
      "init s f - 1\ninit z u - 2\ninit q f - 0.00390625\ninit p u - 0\n"
@@ -298,5 +303,12 @@ Test(import_opsets, initializers_that_are_inputs)
                                "node Add x,w -> y\n" Y);
     cr_expect_not_null(strstr(text, "[input x]"), "%s", text);
     cr_expect_null(strstr(text, "[input w]"), "%s", text);
+    free(text);
+}
+
+Test(import_opsets, an_output_that_stands_twice)
+{
+    char *text = imported_text("ir 8\nopset 13\ninput x f 2\nnode Relu x -> y\n" Y Y);
+    cr_expect_not_null(strstr(text, "outputs = y\n"), "%s", text);
     free(text);
 }
