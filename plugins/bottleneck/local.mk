@@ -3,7 +3,7 @@ plugins_bottleneck_la_SOURCES = plugins/bottleneck/bottleneck.c \
 	plugins/bottleneck/shape.h
 plugins_bottleneck_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_bottleneck_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
-plugins_bottleneck_la_LIBADD = $(M_LIBS)
+plugins_bottleneck_la_LIBADD = $(POINTWISE_LIBS)
 LAYER_CASES += tests/plugins/bottleneck.c
 
 BOTTLENECK_KERNELS = plugins/bottleneck/cuda.cu plugins/bottleneck/roll.cu \

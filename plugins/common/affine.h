@@ -6,7 +6,7 @@
 #ifndef PLUGINS_COMMON_AFFINE_H
 #define PLUGINS_COMMON_AFFINE_H
 
-#include "plugins/common/element.h"
+#include "plugins/common/activate.h"
 
 /* lanes 1: factor[0] and addend[0] for all. Else element i takes those of lane i mod
  * lanes; a piece begins at lane 0. */
@@ -71,7 +71,8 @@ AFFINE_INLINE void affine_all(const struct affine *f, float *y, const float *x, 
     case STRATA_CLIP: affine_kind(STRATA_CLIP, a, b, f, y, x, n); break;
     default:
         affine_kind(-1, 0, 0, f, y, x, n);
-        element_activate_row(f->kind, f->alpha, f->beta, y, n);
+        if (f->kind >= 0)
+            activate_row(f->kind, f->alpha, f->beta, y, n);
     }
 }
 

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 
+#include "plugins/common/activate.h"
 #include "plugins/common/element.h"
 #include "plugins/common/window.h"
 
@@ -314,7 +315,7 @@ static inline void depthwise_compute(const struct depthwise *d, float *y, const 
         b.tail.bias = d->bias + block * DEPTHWISE_WIDTH;
         run(&b);
         if (!done)
-            element_activate_row(e->activation, e->alpha, e->beta, b.y + from * out,
+            activate_row(e->activation, e->alpha, e->beta, b.y + from * out,
                                  (b.to - from) * out);
     }
 }

@@ -7,6 +7,7 @@
 #define PLUGINS_CONVOLUTION_JOB_H
 
 #include "plugins/convolution/gemm_tile.h"
+#include "plugins/common/activate.h"
 #include "plugins/common/window.h"
 
 struct convolution {
@@ -91,7 +92,7 @@ static inline void convolution_tail(const struct convolution_job *job, int64_t i
         for (int64_t i = 0; i < n; i++)
             y[i] += job->residual[at + i];
     if (e->flags & STRATA_EPILOGUE_ACTIVATION)
-        element_activate_row(e->activation, e->alpha, e->beta, y, n);
+        activate_row(e->activation, e->alpha, e->beta, y, n);
 }
 
 /* Input index along d of output o at kernel element k; -1 in the pads. */

@@ -9,7 +9,7 @@ plugins_convolution_la_SOURCES = plugins/convolution/convolution.c \
 	plugins/convolution/product.h
 plugins_convolution_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_convolution_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
-plugins_convolution_la_LIBADD = $(M_LIBS)
+plugins_convolution_la_LIBADD = $(POINTWISE_LIBS)
 LAYER_CASES += tests/plugins/convolution.c
 
 ONEDNN_SOURCES += plugins/convolution/onednn.c

@@ -7,6 +7,7 @@
 #include <strata/layers.h>
 
 #include "plugins/common/quantized/factors.h"
+#include "plugins/common/activate.h"
 #include "plugins/common/image.h"
 
 enum { WEIGHT, BIAS, FACTORS };
@@ -229,7 +230,7 @@ static void fully_connected_tail(const strata_run *r, float *y, int64_t units)
     for (int64_t m = 0; m < units && e->flags & STRATA_EPILOGUE_BIAS; m++)
         y[m] += e->bias[m];
     if (e->flags & STRATA_EPILOGUE_ACTIVATION)
-        element_activate_row(e->activation, e->alpha, e->beta, y, units);
+        activate_row(e->activation, e->alpha, e->beta, y, units);
 }
 
 /* Dense rows of x to dense rows of y; a block of weights serves all images in turn. */

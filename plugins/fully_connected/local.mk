@@ -2,7 +2,7 @@ plugin_LTLIBRARIES += plugins/fully_connected.la
 plugins_fully_connected_la_SOURCES = plugins/fully_connected/fully_connected.c
 plugins_fully_connected_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_fully_connected_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
-plugins_fully_connected_la_LIBADD = $(M_LIBS)
+plugins_fully_connected_la_LIBADD = $(POINTWISE_LIBS)
 LAYER_CASES += tests/plugins/fully_connected.c
 
 ONEDNN_SOURCES += plugins/fully_connected/onednn.c

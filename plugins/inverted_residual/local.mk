@@ -3,7 +3,7 @@ plugins_inverted_residual_la_SOURCES = plugins/inverted_residual/inverted_residu
 	plugins/inverted_residual/shape.h
 plugins_inverted_residual_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_inverted_residual_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
-plugins_inverted_residual_la_LIBADD = $(M_LIBS)
+plugins_inverted_residual_la_LIBADD = $(POINTWISE_LIBS)
 LAYER_CASES += tests/plugins/inverted_residual.c
 
 CUDA_PLUGIN_KERNELS += plugins/inverted_residual/cuda.cu

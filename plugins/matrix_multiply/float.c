@@ -8,6 +8,7 @@
 
 #include <strata/narrow.h>
 
+#include "plugins/common/activate.h"
 #include "plugins/common/dense.h"
 #include "plugins/common/product/tile.h"
 #include "plugins/matrix_multiply/few_bits.h"
@@ -78,7 +79,7 @@ static void finish(const struct job *j, const struct part *t)
             add_row(y, place(j, PRODUCT_RESIDUAL, j->residual, t->i, m, t->column), 1, 1,
                     t->columns);
         if (e->flags & STRATA_EPILOGUE_ACTIVATION)
-            element_activate_row(e->activation, e->alpha, e->beta, y, t->columns);
+            activate_row(e->activation, e->alpha, e->beta, y, t->columns);
     }
 }
 

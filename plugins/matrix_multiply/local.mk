@@ -9,7 +9,7 @@ plugins_matrix_multiply_la_SOURCES = \
 	plugins/matrix_multiply/product.h
 plugins_matrix_multiply_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_matrix_multiply_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
-plugins_matrix_multiply_la_LIBADD = $(M_LIBS)
+plugins_matrix_multiply_la_LIBADD = $(POINTWISE_LIBS)
 LAYER_CASES += tests/plugins/matrix_multiply.c
 
 ONEDNN_SOURCES += plugins/matrix_multiply/onednn.c

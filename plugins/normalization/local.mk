@@ -2,7 +2,7 @@ plugin_LTLIBRARIES += plugins/normalization.la
 plugins_normalization_la_SOURCES = plugins/normalization/normalization.c
 plugins_normalization_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_normalization_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
-plugins_normalization_la_LIBADD = $(M_LIBS)
+plugins_normalization_la_LIBADD = $(POINTWISE_LIBS)
 LAYER_CASES += tests/plugins/normalization.c
 
 CUDA_PLUGIN_KERNELS += plugins/normalization/cuda.cu \

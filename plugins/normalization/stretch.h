@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 
+#include "plugins/common/activate.h"
 #include "plugins/common/reduce.h"
 #include "plugins/common/walk.h"
 #include "plugins/normalization/normalization.h"
@@ -63,7 +64,7 @@ static void norm_store(const struct norm_call *c, int64_t at, int64_t n, float *
 {
     const strata_epilogue *e = c->run->epilogue;
     if (e->flags & STRATA_EPILOGUE_ACTIVATION)
-        element_activate_row(e->activation, e->alpha, e->beta, y, n);
+        activate_row(e->activation, e->alpha, e->beta, y, n);
     walk_stored(&c->run->out[0], at, 1, y, buffer, n);
 }
 

@@ -3,7 +3,7 @@ plugins_perceptron_la_SOURCES = plugins/perceptron/perceptron.c \
 	plugins/perceptron/planes.h plugins/perceptron/shape.h
 plugins_perceptron_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_perceptron_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
-plugins_perceptron_la_LIBADD = $(M_LIBS)
+plugins_perceptron_la_LIBADD = $(POINTWISE_LIBS)
 LAYER_CASES += tests/plugins/perceptron.c
 
 CUDA_PLUGIN_KERNELS += plugins/perceptron/cuda.cu

@@ -7,6 +7,7 @@
  */
 #include "plugins/perceptron/shape.h"
 
+#include "plugins/common/activate.h"
 #include "plugins/common/dense.h"
 #include "plugins/perceptron/planes.h"
 
@@ -156,8 +157,8 @@ static void multiply(const struct job *j, int product, const float *x, float *y,
             y[u] += sum;
         }
     if (p->activation > 0)
-        element_activate_row(f.kind, strata_activation_alpha(&f),
-                             strata_activation_beta(&f), y, n);
+        activate_row(f.kind, strata_activation_alpha(&f), strata_activation_beta(&f), y,
+                     n);
 }
 
 /* The rows of x, or means; one task an image and its lanes of channels. */

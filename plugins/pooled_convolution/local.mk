@@ -4,7 +4,7 @@ plugins_pooled_convolution_la_SOURCES = \
 	plugins/pooled_convolution/shape.h
 plugins_pooled_convolution_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_pooled_convolution_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
-plugins_pooled_convolution_la_LIBADD = $(M_LIBS)
+plugins_pooled_convolution_la_LIBADD = $(POINTWISE_LIBS)
 LAYER_CASES += tests/plugins/pooled_convolution.c
 
 CUDA_PLUGIN_KERNELS += plugins/pooled_convolution/cuda.cu

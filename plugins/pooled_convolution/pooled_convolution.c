@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "plugins/common/activate.h"
 #include "plugins/common/dense.h"
 #include "plugins/common/image.h"
 #include "plugins/common/quantized/quantized.h"
@@ -126,8 +127,8 @@ static void convolve(const struct job *j, int64_t k, float *y)
         slide(w, x + i / taps * window_in_count(w), y, i % taps,
               weight + k * depth * taps + i);
     if (s->f.kind >= 0)
-        element_activate_row(s->f.kind, strata_activation_alpha(&s->f),
-                             strata_activation_beta(&s->f), y, window_out_count(w));
+        activate_row(s->f.kind, strata_activation_alpha(&s->f),
+                     strata_activation_beta(&s->f), y, window_out_count(w));
 }
 
 /* An image's maxima, rounded; they lie dense. */

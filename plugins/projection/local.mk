@@ -2,7 +2,7 @@ plugin_LTLIBRARIES += plugins/projection.la
 plugins_projection_la_SOURCES = plugins/projection/projection.c
 plugins_projection_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_projection_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
-plugins_projection_la_LIBADD = $(M_LIBS)
+plugins_projection_la_LIBADD = $(POINTWISE_LIBS)
 LAYER_CASES += tests/plugins/projection.c
 
 CUDA_PLUGIN_KERNELS += plugins/projection/cuda.cu

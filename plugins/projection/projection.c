@@ -6,6 +6,7 @@
  * a MatrixMultiply and a Gated or a RotaryEmbedding; impls read B once, and nothing
  * between the three is written.
  */
+#include "plugins/common/activate.h"
 #include "plugins/common/dense.h"
 #include "plugins/common/element.h"
 #include "plugins/common/index.h"
@@ -173,7 +174,7 @@ static void run_chunk(const struct job *j, int64_t row, int64_t first, int64_t n
     multiply(j, x, first, n, sum);
     if (j->p->gated) {
         multiply(j, x, first + j->units, n, gated);
-        element_activate_row(j->p->kind, j->alpha, j->beta, sum, n);
+        activate_row(j->p->kind, j->alpha, j->beta, sum, n);
         for (int64_t i = 0; i < n; i++)
             sum[i] *= gated[i];
     }

@@ -2,7 +2,7 @@ plugin_LTLIBRARIES += plugins/scale.la
 plugins_scale_la_SOURCES = plugins/scale/scale.c
 plugins_scale_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_scale_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
-plugins_scale_la_LIBADD = $(M_LIBS)
+plugins_scale_la_LIBADD = $(POINTWISE_LIBS)
 LAYER_CASES += tests/plugins/scale.c
 
 CUDA_PLUGIN_KERNELS += plugins/scale/cuda.cu

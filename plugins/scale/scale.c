@@ -9,6 +9,7 @@
  */
 #include <strata/layers.h>
 
+#include "plugins/common/activate.h"
 #include "plugins/common/affine.h"
 #include "plugins/common/dense.h"
 #include "plugins/common/walk.h"
@@ -157,7 +158,7 @@ static void scale_apply(const strata_epilogue *e, const struct factor *f, float 
         for (int64_t i = 0; i < n; i++)
             y[i] = powf(y[i], f[POWER].value);
     if (e->flags & STRATA_EPILOGUE_ACTIVATION)
-        element_activate_row(e->activation, e->alpha, e->beta, y, n);
+        activate_row(e->activation, e->alpha, e->beta, y, n);
 }
 
 /* Whether the factors are the same at all positions of the inner axis, as they are for

@@ -5,6 +5,7 @@
 #ifndef PLUGINS_COMMON_STAGES_RUN_H
 #define PLUGINS_COMMON_STAGES_RUN_H
 
+#include "plugins/common/activate.h"
 #include "plugins/common/stages/reference.h"
 
 /* What each stage makes of an image. */
@@ -23,8 +24,8 @@ static void stages_finish(const struct stages *s, int stage, float *row, int64_t
 {
     const strata_activation *f = &s->f[stage];
     if (f->kind >= 0)
-        element_activate_row(f->kind, strata_activation_alpha(f),
-                             strata_activation_beta(f), row, n);
+        activate_row(f->kind, strata_activation_alpha(f), strata_activation_beta(f), row,
+                     n);
 }
 
 /* Rows of `n` elements: each result is a sum of all of x; of what is in y, if `adds`. */
