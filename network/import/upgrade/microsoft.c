@@ -284,14 +284,15 @@ static int keys_that_count(struct import *im, const struct node *n, int mask,
 }
 
 /* What is added to scores: batch x 1 x 1 x length. */
-static int addend_of(struct import *im, const struct node *n, int mask, int64_t length)
+static int addend_of(struct import *im, const struct node *n, int mask, int64_t length,
+                     int dtype)
 {
     const double zero = 0, filter = node_real(n, "mask_filter_value", -10000);
     const int64_t ones[] = {1, 2};
     const int keys = upgrade_two(im, n, "Unsqueeze", keys_that_count(im, n, mask, length),
                                  graph_add_integers(&im->g, 1, ones, 2));
-    const int in[] = {keys, upgrade_reals(im, STRATA_FP32, 0, &zero, 1),
-                      upgrade_reals(im, STRATA_FP32, 0, &filter, 1)};
+    const int in[] = {keys, upgrade_reals(im, dtype, 0, &zero, 1),
+                      upgrade_reals(im, dtype, 0, &filter, 1)};
     return upgrade_value(upgrade_add(im, n, "Where", in, 3));
 }
 
@@ -311,7 +312,8 @@ static void multi_head_attention(struct import *im, struct node *n)
         return;
     }
     if (mask)
-        node_set_input(&im->g, n, 5, addend_of(im, n, n->in[4], key->dims[1]));
+        node_set_input(&im->g, n, 5,
+                       addend_of(im, n, n->in[4], key->dims[1], key->dtype));
     add_biases(im, n);
     for (int i = 3; i < 6; i++) /* bias and padding mask are gone */
         if (i + 2 < n->n_in)
@@ -366,7 +368,8 @@ static void packed_attention(struct import *im, struct node *n)
     int product = upgrade_two(im, n, "MatMul", n->in[0], n->in[1]);
     if (upgrade_input(im, n, 2))
         product = upgrade_two(im, n, "Add", product, n->in[2]);
-    const int addend = mask ? addend_of(im, n, n->in[3], x->dims[1]) : VALUE_NONE;
+    const int addend =
+        mask ? addend_of(im, n, n->in[3], x->dims[1], x->dtype) : VALUE_NONE;
     const int in[] = {part_of(im, n, product, 0, size[0]),
                       part_of(im, n, product, size[0], size[0] + size[1]),
                       part_of(im, n, product, size[0] + size[1], weight->dims[1])};
