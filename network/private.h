@@ -57,6 +57,7 @@ struct loader {
     const struct registry_layer **types;
     size_t n_types, types_capacity;
     int *order; /* drafts, producers first */
+    bool told_search; /* an error has said where plugins were looked for */
 };
 
 /* reader.c */

@@ -394,6 +394,9 @@ for c in doctor list "describe Softmax" "run $digits/digits.ini"; do
         "${c%% *} says what to do without plugins" \
         env STRATA_PLUGIN_DIR=/nonexistent STRATA_PLUGIN_PATH= $strata $c
 done
+[ "$(env STRATA_PLUGIN_DIR=/nonexistent STRATA_PLUGIN_PATH= $strata run $digits/digits.ini 2>&1 |
+    grep -c 'searched:\|no layer type')" -eq 6 ]
+result $? 'and says it once for the five types that are missing'
 expect 2 '\.: a relative folder in STRATA_PLUGIN_DIR is not searched; write an absolute' \
     'STRATA_PLUGIN_DIR is refused where it is relative' sh -c \
     "cd '$builddir/plugins/.libs' && STRATA_PLUGIN_DIR=. STRATA_PLUGIN_PATH= \
