@@ -8,7 +8,8 @@
 
 #include "io/file.h"
 
-/* Where `path` is a symbolic link: the folder of what it leads to, malloc-ed; else NULL. */
+/* Where `path` is a symbolic link: the folder of what it leads to, malloc-ed; else NULL.
+ */
 char *linked_folder(const char *path);
 /* file_map_beneath of what base/name leads to, which has to lie in `folder` itself, as
  * linked_folder tells it. */

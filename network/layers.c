@@ -15,6 +15,19 @@
 
 static const char *const reserved[] = {"type", "inputs", "weights", "format", "impl"};
 
+/* Where plugins were looked for is the same for every type that is missing. */
+static void say_once(struct loader *l, strata_error *why)
+{
+    char *at = strstr(why->message, "\n  namespaces:");
+    if (!at)
+        at = strstr(why->message, "\n  searched:");
+    if (at && l->told_search) {
+        *at = '\0';
+        why->length = (uint32_t)(at - why->message);
+    }
+    l->told_search |= at != NULL;
+}
+
 /* Look a type up once; a failing look-up is slow, and past the limit nobody reads why. */
 static int find_type(struct loader *l, const struct config_pair *p,
                      const struct registry_layer **out)
@@ -31,6 +44,7 @@ static int find_type(struct loader *l, const struct config_pair *p,
                          why.length ? why.message : "out of memory for a layer type");
     if (status != STRATA_OK) {
         *out = NULL;
+        say_once(l, &why);
         config_failed(l->c, p->value_place, &why);
     }
     if (grow(&l->types, &l->types_capacity, l->n_types, sizeof *l->types, l->err) !=

@@ -56,7 +56,8 @@ struct loader {
     struct names type_index; /* layer types found, to types */
     const struct registry_layer **types;
     size_t n_types, types_capacity;
-    int *order; /* drafts, producers first */
+    int *order;       /* drafts, producers first */
+    bool told_search; /* an error has said where plugins were looked for */
 };
 
 /* reader.c */

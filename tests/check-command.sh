@@ -75,6 +75,11 @@ expect 2 'can be written by its group' 'describe does too, and knows that files 
 expect 0 '^prob' 'run makes random inputs' $strata run $digits/digits.ini --input random:3
 expect 2 'random:x: the seed is no whole number' 'and refuses what is no seed' \
     $strata run $digits/digits.ini --input random:x
+expect 2 "$scratch/none.npy: cannot be opened: No such file" 'an input that is not there' \
+    $strata run $digits/digits.ini "$scratch/none.npy" --costs measure \
+    --save-costs "$scratch/none.costs"
+[ ! -e "$scratch/none.costs" ]
+result $? 'is told before anything is measured'
 # npy FILE SHAPE: 64 values.
 npy() {
     printf '%b%-117s\n' '\0223NUMPY\001\000\0166\000' \
@@ -389,6 +394,9 @@ for c in doctor list "describe Softmax" "run $digits/digits.ini"; do
         "${c%% *} says what to do without plugins" \
         env STRATA_PLUGIN_DIR=/nonexistent STRATA_PLUGIN_PATH= $strata $c
 done
+[ "$(env STRATA_PLUGIN_DIR=/nonexistent STRATA_PLUGIN_PATH= $strata run $digits/digits.ini 2>&1 |
+    grep -c 'searched:\|no layer type')" -eq 6 ]
+result $? 'and says it once for the five types that are missing'
 expect 2 '\.: a relative folder in STRATA_PLUGIN_DIR is not searched; write an absolute' \
     'STRATA_PLUGIN_DIR is refused where it is relative' sh -c \
     "cd '$builddir/plugins/.libs' && STRATA_PLUGIN_DIR=. STRATA_PLUGIN_PATH= \

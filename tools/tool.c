@@ -4,8 +4,10 @@
  */
 #include "tools/tool.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/file/stored.h"
 #include "io/file.h"
@@ -115,6 +117,26 @@ static int check_outputs(const struct tool_session *s, const struct tool_options
     return status;
 }
 
+/* A misspelt name is told before costs are measured, not after. */
+static int check_inputs(const struct tool_session *s, const struct tool_options *o,
+                        strata_error *err)
+{
+    for (size_t i = 0; i < o->n_inputs; i++) {
+        const char *file = tool_file_of(s->network, o->inputs[i]);
+        if (strncmp(file, "random:", 7) != 0 && access(file, R_OK) != 0)
+            return error_errno(err, errno == ENOENT ? STRATA_ENOTFOUND : STRATA_EIO,
+                               "%s: cannot be opened", file);
+    }
+    return STRATA_OK;
+}
+
+static int check_files(const struct tool_session *s, const struct tool_options *o,
+                       strata_error *err)
+{
+    int status = check_inputs(s, o, err);
+    return status == STRATA_OK ? check_outputs(s, o, err) : status;
+}
+
 int tool_open_network(struct tool_session *s, const struct tool_options *o,
                       const char *path, strata_error *err)
 {
@@ -138,7 +160,7 @@ int tool_open_network(struct tool_session *s, const struct tool_options *o,
     free(ini);
     if (status == STRATA_OK)
         status = set_costs(&s->network->build.costs, o, err);
-    return status == STRATA_OK ? check_outputs(s, o, err) : status;
+    return status == STRATA_OK ? check_files(s, o, err) : status;
 }
 
 static void interrupt(int number)
@@ -226,7 +248,7 @@ static int load_engine(struct tool_session *s, const struct tool_options *o,
     engine_file_close(&file);
     if (status == STRATA_OK)
         s->network = network_retain(s->engine->network);
-    return status == STRATA_OK ? check_outputs(s, o, err) : status;
+    return status == STRATA_OK ? check_files(s, o, err) : status;
 }
 
 int tool_open_device(struct tool_session *s, const struct tool_options *o,

@@ -118,7 +118,8 @@ static int ask_signals(void *user)
 }
 
 /* Without the interpreter's lock, which it takes now and then, as Ctrl-C has to be heard
- * while costs are measured. What a handler raised counts, whatever became of the engine. */
+ * while costs are measured. What a handler raised counts, whatever became of the engine.
+ */
 static int make_unlocked(Network *n, const struct request *r, strata_error *err)
 {
     struct maker m = {.state = PyEval_SaveThread()};

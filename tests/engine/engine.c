@@ -242,10 +242,9 @@ Test(engine, a_build_ends_when_whom_it_asks_says_so)
     int asked = 0;
     strata_set_interrupt(count_and_stop, &asked);
     cr_expect_eq(build(&s, small, measured, 1), STRATA_EBUSY);
-    cr_expect_neq(strstr(s.err.message, "interrupted while costs were measured"), NULL,
-                  "%s", s.err.message);
+    cr_expect(strstr(s.err.message, "interrupted while costs were measured") && !s.engine,
+              "%s", s.err.message);
     cr_expect_geq(asked, 3);
-    cr_expect_null(s.engine);
     strata_set_interrupt(NULL, NULL);
     s.err = (strata_error){0};
     cr_expect_eq(strata_engine_build(&s.engine, s.handle, s.network, &s.err), STRATA_OK,

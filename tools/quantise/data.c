@@ -255,9 +255,10 @@ static int refuse_nan(const struct data_source *s, strata_context *c, int input,
     for (int64_t k = 0; k < n && status == STRATA_OK; k++)
         if (isnan(values[k])) {
             name_sample(name, sizeof name, s, i);
-            status = error_set(err, STRATA_EINVAL,
-                               "%s: element %lld is NaN; leave the sample out, or mend it",
-                               name, (long long)k);
+            status =
+                error_set(err, STRATA_EINVAL,
+                          "%s: element %lld is NaN; leave the sample out, or mend it",
+                          name, (long long)k);
         }
     free(values);
     free(raw);

@@ -19,7 +19,7 @@ struct data_source {
     size_t n_paths;
     struct idx images;    /* of an IDX file; data NULL: each path is a sample */
     struct weights *rows; /* an .npy file of many samples; NULL: none is */
-    void **kept;       /* of each sample: the binding's bytes, or NULL */
+    void **kept;          /* of each sample: the binding's bytes, or NULL */
 };
 
 struct data {

@@ -238,6 +238,30 @@ static const struct {
      "init b f 6 0 0 0 0 10 20\n"
      "node com.microsoft::MultiHeadAttention q,q,v,b -> y num_heads=2\n" Y,
      "1x1x2: 13 24"},
+    {"MultiHeadAttention of keys that a mask leaves",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit q f 1x2x2 1 2 3 4\n"
+     "init m i32 1x2 0 1\n"
+     "node com.microsoft::MultiHeadAttention q,q,q,_,m -> y num_heads=1\n" Y,
+     "1x2x2: 3 4 3 4"},
+    {"Attention, packed, of the keys of a mask",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1x2x2 1 0 0 1\n"
+     "init w f 2x6 1 0 1 0 1 0 0 1 0 1 0 1\ninit b f 6 0 0 0 0 10 20\n"
+     "init m i32 1x2 1 0\n"
+     "node com.microsoft::Attention x,w,b,m -> y num_heads=1\n" Y,
+     "1x2x2: 11 20 11 20"},
+    {"Attention, packed, of so many keys, values of a size of their own",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1x2x2 1 0 0 1\n"
+     "init w f 2x5 1 0 1 0 7 0 1 0 1 9\ninit m i32 1 1\n"
+     "node com.microsoft::Attention x,w,_,m -> y num_heads=1 "
+     "qkv_hidden_sizes=[2,2,1]\n" Y,
+     "1x2x1: 7 7"},
+    {"EmbedLayerNormalization with its sum, and the mask's",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit i i32 1x2 0 1\n"
+     "init w f 2x2 1 3 0 0\ninit p f 3x2 0 0 2 4 9 9\ninit g f 2 1 10\n"
+     "init b f 2 0 5\ninit m i32 1x2 1 0\n"
+     "node com.microsoft::EmbedLayerNormalization i,_,w,p,_,g,b,m -> y,c,s "
+     "epsilon=0f\noutput y\noutput c\noutput s\n",
+     "1x2x2: -1 15 -1 15; 1: 1; 1x2x2: 1 3 2 4"},
     {"NonZero of a constant",
      "ir 8\nopset 13\ninit x f 2x3 0 1 0 2 0 3\nnode NonZero x -> y\noutput y\n",
      "2x3: 0 1 1 1 0 2"},
@@ -279,6 +303,12 @@ Test(import_opsets, what_has_no_meaning_now)
          "init z u - 2\n"
          "node com.microsoft::QLinearSoftmax a,s,z,s,z -> y axis=1 opset=12\n" Y,
          "axis 1 of opset 12 is not the last"},
+        {"attention with a past",
+         "ir 8\nopset 17\nopset com.microsoft 1\ninput x f 1x2x2\ninit w f 2x6 1 0 1 0 1 "
+         "0 "
+         "0 1 0 1 0 1\ninput p f 2x1x1x3x2\n"
+         "node com.microsoft::Attention x,w,_,_,p -> y num_heads=1\n" Y,
+         "it is taken without a past"},
         {"no outputs", "ir 8\nopset 13\ninput x f 1\nnode Abs x -> y\n",
          "the model has no outputs"},
         {"an old file", "ir 2\nopset 1\ninput x f 1\nnode Abs x -> y\n" Y,
