@@ -410,4 +410,35 @@ expect 2 "softmax.so has no impl 'nosuch'; it has c of core::Softmax@1$" \
     'check names the impls that there are' \
     $strata check "$builddir/plugins/.libs/softmax.so" --impl nosuch --test memory
 
+# ---- a model's data beside it ----
+# Add of an initializer whose value is in w.bin, as the wire has it.
+cat >"$scratch/model.py" <<'PY'
+def field(number, value):
+    if isinstance(value, int):
+        return bytes([number << 3, value])
+    value = value.encode() if isinstance(value, str) else value
+    return bytes([number << 3 | 2, len(value)]) + value
+def tensor(name):
+    shape = field(2, field(1, field(1, 2)))
+    return field(1, name) + field(2, field(1, field(1, 1) + shape))
+entry = field(1, "location") + field(2, "w.bin")
+weight = field(1, 2) + field(2, 1) + field(8, "w") + field(13, entry) + field(14, 1)
+node = field(1, "x") + field(1, "w") + field(2, "y") + field(4, "Add")
+graph = field(1, node) + field(2, "g") + field(5, weight) + field(11, tensor("x")) + \
+    field(12, tensor("y"))
+open("m.onnx", "wb").write(field(1, 8) + field(7, graph) + field(8, field(2, 17)))
+PY
+(cd "$scratch" && python3 model.py && printf '\0\0\200\077\0\0\0\100' >w.bin &&
+    printf '\223NUMPY\001\000\166\000%-117s\n\0\0\0\0\0\0\0\0' \
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }" >x.npy)
+for i in 1 2; do
+    expect 0 '^y,0,1,1,2,' "a model is imported to the cache ($i)" env XDG_CACHE_HOME="$scratch/c" \
+        $strata run "$scratch/m.onnx" "$scratch/x.npy" --top 1 -o csv
+done
+printf '\0\0\100\100\0\0\0\100' >"$scratch/w.bin"
+expect 0 '^y,0,1,0,3,' 'and anew where its data have changed' env XDG_CACHE_HOME="$scratch/c" \
+    $strata run "$scratch/m.onnx" "$scratch/x.npy" --top 1 -o csv
+rm "$scratch/w.bin"
+expect 2 'w.bin: cannot be opened' 'or are gone' env XDG_CACHE_HOME="$scratch/c" \
+    $strata run "$scratch/m.onnx" "$scratch/x.npy" --top 1 -o csv
 finish

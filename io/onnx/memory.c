@@ -155,3 +155,12 @@ const struct file_bytes *onnx_kept_file(const struct onnx_memory *m, const char 
             return &m->files[i].bytes;
     return NULL;
 }
+
+const char *onnx_file_beside(const struct onnx_model *m, size_t i)
+{
+    const struct onnx_memory *memory = m->memory;
+    for (size_t k = 0; k < memory->n_files; k++)
+        if (*memory->files[k].name && i-- == 0) /* "" is the model itself */
+            return memory->files[k].name;
+    return NULL;
+}

@@ -118,6 +118,68 @@ static char *cache_path(const char *path, const struct stat *s)
     return out;
 }
 
+/* ---- files beside a model ----
+ * NET.files has a line for each that an import has read: its state, and its name. Written
+ * last, so that what it stands beside is whole. */
+
+static bool hash_beside(uint64_t *hash, const char *path, const char *name)
+{
+    struct stat s;
+    char *folder = file_folder(path, NULL);
+    char *full = folder ? text_print("%s/%s", folder, name) : NULL;
+    const bool is = full && stat(full, &s) == 0;
+    *hash = is ? hash_file(&s, full) : 0;
+    free(full);
+    free(folder);
+    return is;
+}
+
+static int write_beside(const struct onnx_model *model, const char *path, const char *ini,
+                        strata_error *err)
+{
+    char *list = with_suffix(ini, ".files"), *text = NULL;
+    size_t size = 0;
+    const char *name;
+    uint64_t hash;
+    FILE *f = open_memstream(&text, &size);
+    for (size_t i = 0; f && (name = onnx_file_beside(model, i)); i++)
+        if (hash_beside(&hash, path, name))
+            fprintf(f, "%016" PRIx64 " %s\n", hash, name);
+    int status = f && text_finish(f, &text) && list
+                     ? file_write(list, text, size, err)
+                     : error_no_memory(err, 0, "files beside a model");
+    free(text);
+    free(list);
+    return status;
+}
+
+static bool line_holds(char *line, const char *path)
+{
+    uint64_t hash;
+    char *end;
+    const uint64_t was = strtoull(line, &end, 16);
+    return *end == ' ' && hash_beside(&hash, path, end + 1) && hash == was;
+}
+
+/* Whether an import that lies in the cache is of the files that there are now. */
+static bool is_current(const char *ini, const char *path)
+{
+    enum { MOST = 1 << 20 };
+    char *list = with_suffix(ini, ".files");
+    struct file_bytes f = {0};
+    bool is =
+        list && access(ini, R_OK) == 0 && file_read(&f, list, MOST, NULL) == STRATA_OK;
+    char *at = f.data, *end;
+    while (is && at && (end = strchr(at, '\n'))) {
+        *end = '\0';
+        is = line_holds(at, path);
+        at = end + 1;
+    }
+    file_free(&f);
+    free(list);
+    return is;
+}
+
 int model_cached(char **ini, const char *path, strata_registry *registry,
                  strata_error *err)
 {
@@ -134,9 +196,11 @@ int model_cached(char **ini, const char *path, strata_registry *registry,
                          "XDG_CACHE_HOME or HOME, or write a network with `strata "
                          "import`",
                          path);
-    if (access(*ini, R_OK) == 0)
+    if (is_current(*ini, path))
         return STRATA_OK;
     int status = model_import(path, *ini, &none, registry, &model, NULL, err);
+    if (status == STRATA_OK)
+        status = write_beside(model, path, *ini, err);
     onnx_close(model);
     return status;
 }
