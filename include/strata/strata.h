@@ -16,9 +16,9 @@
  * that is newer, those that the library does not have are not read and written as 0. A
  * size below that of the struct's first version, or above 4096, is STRATA_EINVAL.
  *
- * Lifetimes: the caller destroys what it made: contexts and batchers before their engine,
- * networks and engines before their registry, all of these, streams, events and host
- * memory before their handle. A network may go before the engines built of it.
+ * Lifetimes: contexts and batchers go before their engine, networks and engines before
+ * their registry, all of these, streams, events and host memory before their handle. A
+ * network may go before the engines built of it.
  *
  * Threads: a registry, network, engine and descriptor may be read by any number of
  * threads once made. A handle belongs to one thread at a time. A context belongs to one
@@ -191,7 +191,7 @@ typedef struct strata_memory_event {
 } strata_memory_event;
 typedef void (*strata_memory_fn)(void *user, const strata_memory_event *event);
 /* Called at every allocation and release from now on, in their order, one call at a time,
- * from any thread that uses the handle's memory; it must not use the handle. NULL: none. */
+ * from any thread that uses the handle's memory; it may not use the handle. NULL: none. */
 STRATA_API void strata_set_memory_observer(strata_handle *handle, strata_memory_fn fn,
                                            void *user);
 STRATA_API int strata_set_math_mode(strata_handle *handle, int mode, strata_error *err);
@@ -312,9 +312,8 @@ typedef struct strata_context strata_context;
  * must outlive it. */
 STRATA_API int strata_engine_build(strata_engine **out, strata_handle *handle,
                                    const strata_network *network, strata_error *err);
-/* Whom strata_engine_build asks whether to end, when this thread calls it: between what it
- * measures, which may take seconds. Not 0 ends it with STRATA_EBUSY; costs that are kept
- * are, and the next build goes on from there. NULL: nobody. */
+/* Whom this thread's strata_engine_build asks, between what it measures, whether to end:
+ * not 0 ends it with STRATA_EBUSY. What was measured is kept. NULL: nobody. */
 typedef int (*strata_interrupt_fn)(void *user);
 STRATA_API void strata_set_interrupt(strata_interrupt_fn fn, void *user);
 STRATA_API void strata_engine_destroy(strata_engine *engine);
@@ -378,9 +377,8 @@ STRATA_API int strata_engine_convert_image(const strata_engine *engine, int inde
                                            strata_error *err);
 STRATA_API int strata_engine_read_image(const strata_engine *engine, int index, void *row,
                                         const char *path, strata_error *err);
-/* Names of classes, the lines of the network's labels file: how many there are, 0 for
- * none, and one of them, which lives as long as the engine; NULL past the last. Engine
- * files hold them. */
+/* Names of classes, the lines of the network's labels file: how many there are, and one
+ * of them, which lives as long as the engine; NULL past the last. */
 STRATA_API int64_t strata_engine_labels(const strata_engine *engine);
 STRATA_API const char *strata_engine_label(const strata_engine *engine, int64_t index);
 
@@ -390,9 +388,8 @@ STRATA_API uint64_t strata_engine_arena_bytes(const strata_engine *engine);
 
 /* Rows that a run takes at most: the first dim of the inputs. */
 STRATA_API int64_t strata_engine_batch(const strata_engine *engine);
-/* The batches that the engine was planned for, ascending, the last of them
- * strata_engine_batch: those that the network's [profile] lists for a name, else one.
- * Writes the first n, returns how many there are. */
+/* The batches that the engine was planned for, ascending: those that the network's
+ * [profile] lists for a name, else one. Writes the first n, returns how many there are. */
 STRATA_API int strata_engine_batches(const strata_engine *engine, int64_t *out, int n);
 
 /* What a run does, in order. Texts live as long as the engine. Bytes and operations are
@@ -493,9 +490,8 @@ typedef struct strata_profiler {
     int ranges;
 } strata_profiler;
 /* Waits for the runs under way, and gives their failure. NULL: watch no longer. */
-STRATA_API int strata_context_set_profiler(strata_context *context,
-                                           const strata_profiler *profiler,
-                                           strata_error *err);
+STRATA_API int strata_context_set_profiler(
+    strata_context *context, const strata_profiler *profiler, strata_error *err);
 
 #ifdef __cplusplus
 }
