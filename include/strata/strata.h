@@ -191,7 +191,7 @@ typedef struct strata_memory_event {
 } strata_memory_event;
 typedef void (*strata_memory_fn)(void *user, const strata_memory_event *event);
 /* Called at every allocation and release from now on, in their order, one call at a time,
- * from any thread that uses the handle's memory; it may not use the handle. NULL: none. */
+ * from any thread that uses the handle's memory; it must not use that. NULL: none. */
 STRATA_API void strata_set_memory_observer(strata_handle *handle, strata_memory_fn fn,
                                            void *user);
 STRATA_API int strata_set_math_mode(strata_handle *handle, int mode, strata_error *err);
@@ -282,7 +282,7 @@ STRATA_API int strata_registry_create(strata_registry **out,
                                       strata_error *err);
 STRATA_API void strata_registry_destroy(strata_registry *registry);
 
-/* ---- network ------------------------------------------------------------------------- */
+/* ---- network ----------------------------------------------------------------------- */
 
 typedef struct strata_network strata_network;
 
@@ -302,7 +302,7 @@ STRATA_API int strata_network_load(strata_network **out, const char *path,
                                    strata_error *err);
 STRATA_API void strata_network_destroy(strata_network *network);
 
-/* ---- engine and context ---------------------------------------------------------------- */
+/* ---- engine and context ------------------------------------------------------------ */
 
 typedef struct strata_engine strata_engine;
 typedef struct strata_context strata_context;
@@ -389,7 +389,7 @@ STRATA_API uint64_t strata_engine_arena_bytes(const strata_engine *engine);
 /* Rows that a run takes at most: the first dim of the inputs. */
 STRATA_API int64_t strata_engine_batch(const strata_engine *engine);
 /* The batches that the engine was planned for, ascending: those that the network's
- * [profile] lists for a name, else one. Writes the first n, returns how many there are. */
+ * [profile] lists for a name, else one. Writes the first n, returns how many it has. */
 STRATA_API int strata_engine_batches(const strata_engine *engine, int64_t *out, int n);
 
 /* What a run does, in order. Texts live as long as the engine. Bytes and operations are
@@ -451,8 +451,8 @@ STRATA_API void *strata_context_data(const strata_context *context, int index);
 STRATA_API int strata_context_set_batch(strata_context *context, int64_t batch,
                                         strata_error *err);
 /* Copy a binding, of the shape and rows that the next run has (strata/sizes.h), in
- * its format, from or to host memory of the caller: after what is on the context's stream,
- * complete on return. EINVAL: no such binding, or `data` is NULL. */
+ * its format, from or to host memory of the caller: after what is on the stream of the
+ * context, complete on return. EINVAL: no such binding, or `data` is NULL. */
 STRATA_API int strata_copy_in(strata_context *context, int index, const void *data,
                               strata_error *err);
 STRATA_API int strata_copy_out(strata_context *context, int index, void *data,
@@ -468,8 +468,8 @@ STRATA_API int strata_enqueue_copy_out(strata_context *context, int index, void 
 STRATA_API int strata_context_enqueue(strata_context *context,
                                       strata_event *input_consumed, strata_error *err);
 STRATA_API int strata_context_wait(strata_context *context, strata_error *err);
-/* enqueue and wait. On the host the calling thread computes where the context's stream has
- * nothing else to do: a run of one thread, and one of several if the thread has made many
+/* enqueue and wait. On the host the calling thread computes where the stream has nothing
+ * else to do: a run of one thread, and one of several if the thread has made many
  * (docs/serving.md#threads-of-a-run). */
 STRATA_API int strata_context_run(strata_context *context, strata_error *err);
 
