@@ -4,7 +4,7 @@ plugins_deconvolution_la_SOURCES = plugins/deconvolution/deconvolution.c \
 	plugins/deconvolution/phases.h
 plugins_deconvolution_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_deconvolution_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
-plugins_deconvolution_la_LIBADD = $(M_LIBS)
+plugins_deconvolution_la_LIBADD = $(POINTWISE_LIBS)
 LAYER_CASES += tests/plugins/deconvolution.c
 
 ONEDNN_SOURCES += plugins/deconvolution/onednn.c
