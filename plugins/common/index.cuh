@@ -76,8 +76,8 @@ static int index_rows_of(const strata_run *r, void *to, const void *from, int64_
     const int FLIGHT = 4;
     const int64_t words = row_bytes / (int64_t)sizeof(W), most = 0x7fffffff / words;
     int status = STRATA_OK;
-    if (words >= INDEX_LONG && words <= INDEX_LONGEST && rows >= INDEX_MANY &&
-        rows <= 0x7fffffff) {
+    if (sizeof(W) == 16 && words >= INDEX_LONG && words <= INDEX_LONGEST &&
+        rows >= INDEX_MANY && rows <= 0x7fffffff) {
         launch_overlapped(index_long_kernel<W, S>, (unsigned)rows, CUDA_BLOCK, 0,
                           layer_stream(r), (W *)to, (const W *)from, (uint32_t)words,
                           source);

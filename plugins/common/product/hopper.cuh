@@ -259,9 +259,15 @@ struct product_consumer {
         return C::Rows >> product_log((uint32_t)job.split);
     }
 
+    /* The rank that joins a row's sums. */
+    __device__ inline int32_t joined_by(int32_t row) const
+    {
+        return row * job.split / C::Rows;
+    }
+
     /* The block's sums: of rows that it stores to where it joins them, the others to
      * where the ring was. */
-    __device__ inline void keep(const sums &sum, int32_t share) const
+    __device__ inline void keep(const sums &sum) const
     {
         const int32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
@@ -271,8 +277,7 @@ struct product_consumer {
                 const int32_t row =
                     (group * C::Parts + p) * 64 + warp % 4 * 16 + lane / 4 + r * 8;
                 const uint32_t to =
-                    (row >> product_log((uint32_t)share) == (int32_t)rank ? memory.out
-                                                                          : memory.ring) +
+                    (joined_by(row) == (int32_t)rank ? memory.out : memory.ring) +
                     (row * C::SumPitch + lane % 4 * 2) * 4;
 #pragma unroll
                 for (int j = 0; j < C::Columns / 8; j++)
@@ -286,10 +291,10 @@ struct product_consumer {
         enum { PIECES = C::Columns / 4, THREADS = C::Groups * 128 };
         const int32_t share = rows_stored();
         named_sync(PRODUCT_TURN, THREADS); /* all have read the ring */
-        keep(sum, share);
+        keep(sum);
         named_sync(PRODUCT_TURN, THREADS);
         for (int32_t i = (int32_t)threadIdx.x; i < C::Rows * PIECES; i += THREADS) {
-            const int32_t row = i / PIECES, of = row >> product_log((uint32_t)share);
+            const int32_t row = i / PIECES, of = joined_by(row);
             const uint32_t piece = i % PIECES * 16;
             if (of == (int32_t)rank)
                 continue;

@@ -75,6 +75,7 @@ struct product_tile {
     static_assert(!Wide || (Groups * Given + Kept) * 128 <= 65536, "registers");
     static_assert(!Pair || Columns % 16 == 0, "halves of whole groups of 8 rows");
     static_assert(!Splits || !(Pair || Turns || Wide), "clusters share a tile's depth");
+    static_assert(!Splits || Rows % PRODUCT_SPLIT == 0, "each joins as many rows");
     static_assert(Kind::Buffers <= 2, "room is counted for");
     static_assert(SumBytes <= Stages * StageBytes, "sums lie in the ring");
     static_assert(!Over || ResultBytes <= Stages * StageBytes, "results lie in the ring");
@@ -177,7 +178,7 @@ struct product_share {
     int32_t begin, end;
 };
 
-/* Of a power of two, as blocks that share a tile's depth and rows of a tile are. */
+/* Of a power of two, as blocks that share a tile's depth are. */
 static __device__ inline int product_log(uint32_t x)
 {
     return 31 - __clz((int)x);
