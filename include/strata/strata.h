@@ -325,11 +325,11 @@ STRATA_API void strata_engine_destroy(strata_engine *engine);
 STRATA_API int strata_engine_save(const strata_engine *engine, const char *path,
                                   strata_error *err);
 /* An engine from such a file: outputs are those of the engine that was saved, bit for
- * bit on the same device and plugins. The registry must hold the plugins (by name; an
- * engine never names a path), and like the handle outlive the engine. EPARSE: damaged,
- * or not an engine; EUNSUPPORTED: of another format version, device kind or compute
- * capability, or an impl refuses to run here; EMODULE: a plugin is missing or of another
- * major version. A plugin of another build loads with a warning in the log. */
+ * bit on the same device and plugins. The registry must hold the plugins (by name, never
+ * by path), and like the handle outlive the engine. EPARSE: damaged, or not an engine;
+ * EUNSUPPORTED: of another format version, device kind or compute capability, or an impl
+ * refuses to run here; EMODULE: a plugin is missing or of another major version. A plugin
+ * of another build loads with a warning in the log. */
 STRATA_API int strata_engine_load(strata_engine **out, strata_handle *handle,
                                   strata_registry *registry, const char *path,
                                   strata_error *err);
@@ -377,8 +377,8 @@ STRATA_API int strata_engine_convert_image(const strata_engine *engine, int inde
                                            strata_error *err);
 STRATA_API int strata_engine_read_image(const strata_engine *engine, int index, void *row,
                                         const char *path, strata_error *err);
-/* Names of classes, the lines of the network's labels file: how many there are, and one
- * of them, which lives as long as the engine; NULL past the last. */
+/* Classes, the lines of the network's labels file: how many, and one of them, which lives
+ * as long as the engine; NULL past the last. */
 STRATA_API int64_t strata_engine_labels(const strata_engine *engine);
 STRATA_API const char *strata_engine_label(const strata_engine *engine, int64_t index);
 
@@ -434,9 +434,8 @@ STRATA_API int strata_context_use_graph(strata_context *context, int use,
  * stays the caller's, and inputs are not written. An input's pad lanes are zero, unless
  * its [input] section says pads = any: so for what is copied in, and for a batcher's
  * requests; STRATA_CHECK=1 in the environment tells of others. NULL goes back to memory
- * of the context's own. Holds from the next run on; enqueueing that one waits for those
- * under way, and gives their failure, and the one after makes a new graph. What is bound
- * already costs nothing to bind again. */
+ * of the context's own. Holds from the next run on, which waits for those under way and
+ * gives their failure; the one after makes a new graph. To bind it again costs nothing. */
 STRATA_API int strata_context_bind(strata_context *context, int index, void *data,
                                    strata_error *err);
 /* Where a binding's data is now: device memory, which the host may touch on the host
@@ -490,8 +489,9 @@ typedef struct strata_profiler {
     int ranges;
 } strata_profiler;
 /* Waits for the runs under way, and gives their failure. NULL: watch no longer. */
-STRATA_API int strata_context_set_profiler(
-    strata_context *context, const strata_profiler *profiler, strata_error *err);
+STRATA_API int strata_context_set_profiler(strata_context *context,
+                                           const strata_profiler *profiler,
+                                           strata_error *err);
 
 #ifdef __cplusplus
 }

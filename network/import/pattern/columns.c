@@ -39,12 +39,20 @@ static int64_t columns_of(const struct match *m)
     return p->rank > 0 ? p->dims[p->rank - 1] : 0;
 }
 
-/* Whether p is a product by a matrix of FP32; a bias has one number for each column. */
+/* One number for all, or one for each of n columns. */
+static bool is_of_columns(const struct value *v, int64_t n)
+{
+    return value_count(v) == 1 ||
+           (value_count(v) == n && v->rank > 0 && v->dims[v->rank - 1] == n);
+}
+
+/* Whether p is a product by a matrix of FP32, whose bias is one of columns. */
 static bool is_product(const struct match *m)
 {
     const struct value *w = match_tensor(m, "W"), *b = bias_of(m);
-    return w->rank == 2 && w->dtype == STRATA_FP32 && columns_of(m) > 0 &&
-           (!b || value_count(b) == 1 || value_count(b) == columns_of(m));
+    const int64_t n = columns_of(m);
+    return w->rank == 2 && w->dtype == STRATA_FP32 && n > 0 &&
+           (!b || is_of_columns(b, n));
 }
 
 /* Of the normalization y, whose channels are dim 1 of `input`. */
@@ -72,8 +80,8 @@ static bool is_scaled(const struct match *m)
 {
     const struct value *a = match_tensor(m, "A");
     const int64_t n = columns_of(m);
-    return is_product(m) && n > 1 && value_count(a) == n && a->rank > 0 &&
-           a->dims[a->rank - 1] == n && dtype_is_free(a->dtype);
+    return is_product(m) && n > 1 && value_count(a) == n && is_of_columns(a, n) &&
+           dtype_is_free(a->dtype);
 }
 
 static struct affine begin(struct match *m, int64_t n)

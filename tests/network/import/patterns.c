@@ -222,6 +222,8 @@ static const struct pattern_case cases[] = {
     ROWS("p = MatMul x {8x5}; q = Add p {5}; y = Mul q {5}", "MatrixMultiply", NULL),
     ROWS("p = MatMul x {8x5}; y = Mul p {1x1x5}", "MatrixMultiply", NULL),
     ROWS("p = MatMul x {8x3}; y = Mul p {3x1}", "MatrixMultiply Scale", NULL),
+    {"x=4x8", "p = Gemm x {8x4} {4x1}; y = Mul p {4}", "Constant MatrixMultiply Scale",
+     NULL, NULL},
     ROWS("p = MatMul x {8x5}; y = Mul p p", "MatrixMultiply ElementWise", NULL),
     {"x=2x3x4x5",
      "p = ConvTranspose x {3x6x2x2} strides=2,2; y = BatchNormalization p {6} {6} {6} "
