@@ -37,6 +37,7 @@
 #define COLUMN_BLOCKS 528 /* that run at once */
 #define COLUMN_PIECES 512
 #define UNROLL 4 /* packs of a thread on their way at once */
+#define FINISH 9 /* parts of a thread; of COLUMN_BLOCKS all, where spans are 8 */
 
 /* Blocks of a processor, lest packs on their way are spilled to run more of them. */
 template <typename Tally, int Tallies>
@@ -321,10 +322,18 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
     const int64_t o = (int64_t)blockIdx.x * 32 + lane;
     Tally t;
     op.start(t);
-#pragma unroll 8
-    for (int32_t i = warp; i < cut.pieces; i += warps)
-        if (o < cut.outputs)
-            op.join(t, ((const Tally *)cut.part)[i * cut.outputs + o]);
+    for (int32_t i = warp; i < cut.pieces && o < cut.outputs; i += FINISH * warps) {
+        Tally part[FINISH]; /* all loads ahead of the joins, which are branches */
+#pragma unroll
+        for (int u = 0; u < FINISH; u++)
+            part[u] =
+                ((const Tally *)
+                     cut.part)[min(i + u * warps, cut.pieces - 1) * cut.outputs + o];
+#pragma unroll
+        for (int u = 0; u < FINISH; u++)
+            if (i + u * warps < cut.pieces)
+                op.join(t, part[u]);
+    }
     shared[threadIdx.x] = t;
     __syncthreads();
     if (warp > 0 || o >= cut.outputs)
