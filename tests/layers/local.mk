@@ -11,6 +11,7 @@ CRITERION_TESTS += \
 tests_layers_cast_SOURCES = tests/layers/cast.c tests/formats/reference.h
 tests_layers_example_plugins_SOURCES = tests/layers/example_plugins.c \
 	tests/cuda/device.h
+tests_layers_kernels_LDADD = $(POINTWISE_LIBS) $(LDADD)
 tests_layers_layers_SOURCES = tests/layers/layers.c tests/layers/cases.h \
 	$(LAYER_CASES)
 tests_layers_onnx_cases_SOURCES = tests/layers/onnx_cases.c tests/layers/onnx_case.c \
