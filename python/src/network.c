@@ -6,6 +6,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+#define ASK_SECONDS 0.05 /* from look to look at signals: each waits for the lock */
 
 /* ---- what is asked for ------------------------------------------------------------- */
 
@@ -103,17 +106,34 @@ static int make_engine(Network *n, const struct request *r, strata_error *err)
 /* The thread whose state is put aside while it makes an engine. */
 struct maker {
     PyThreadState *state;
-    bool interrupted; /* by what a signal's handler raised */
+    struct maker *outer; /* of the same thread: a signal's handler may make one, too */
+    double asked;        /* when; s of a monotonic clock */
+    bool interrupted;
+    PyObject *type, *value, *trace; /* by what a handler raised */
 };
 
+static _Thread_local struct maker *making;
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* What was raised is put aside: layers of Python functions may be called until the build
+ * has ended. */
 static int ask_signals(void *user)
 {
     struct maker *m = user;
-    if (m->interrupted)
-        return 1;
+    if (m->interrupted || seconds() - m->asked < ASK_SECONDS)
+        return m->interrupted;
     PyEval_RestoreThread(m->state);
     m->interrupted = PyErr_CheckSignals() != 0;
+    if (m->interrupted)
+        PyErr_Fetch(&m->type, &m->value, &m->trace);
     m->state = PyEval_SaveThread();
+    m->asked = seconds();
     return m->interrupted;
 }
 
@@ -122,12 +142,17 @@ static int ask_signals(void *user)
  */
 static int make_unlocked(Network *n, const struct request *r, strata_error *err)
 {
-    struct maker m = {.state = PyEval_SaveThread()};
+    struct maker m = {.state = PyEval_SaveThread(), .outer = making};
+    making = &m;
     strata_set_interrupt(ask_signals, &m);
     const int status = make_engine(n, r, err);
-    strata_set_interrupt(NULL, NULL);
+    making = m.outer;
+    strata_set_interrupt(making ? ask_signals : NULL, making);
     PyEval_RestoreThread(m.state);
-    return m.interrupted ? STRATA_EBUSY : status;
+    if (!m.interrupted)
+        return status;
+    PyErr_Restore(m.type, m.value, m.trace);
+    return STRATA_EBUSY;
 }
 
 static bool read_bindings(Network *n)
