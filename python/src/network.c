@@ -13,9 +13,11 @@
 /* ---- what is asked for ------------------------------------------------------------- */
 
 struct request {
-    const char *path, *device, *plugin_path;
+    const char *path, *device;
+    char *plugin_path; /* NULL: the default alone */
     int is_engine, threads, wait, math;
-    PyObject *set, *define, *plugins;                       /* tuples of str */
+    PyObject *set, *define, *plugins;                       /* tuples of bytes */
+    PyObject *folders;                                      /* bytes or None */
     PyObject *layers;                                       /* tuple of Tables */
     const char **set_texts, **define_texts, **plugin_texts; /* theirs */
     size_t n_set, n_define, n_plugins;
@@ -29,8 +31,7 @@ static const char **texts_of(PyObject *list, size_t *n)
         PyErr_NoMemory();
     for (Py_ssize_t i = 0; texts && i < length; i++) {
         PyObject *item = PyTuple_GetItem(list, i); /* borrowed: the tuple keeps it */
-        texts[i] = item ? PyUnicode_AsUTF8AndSize(item, NULL) : NULL;
-        if (!texts[i]) {
+        if (!item || PyBytes_AsStringAndSize(item, (char **)&texts[i], NULL) != 0) {
             free(texts);
             return NULL;
         }
@@ -49,10 +50,12 @@ static void free_request(struct request *r)
 static bool read_request(struct request *r, PyObject *args)
 {
     *r = (struct request){0};
-    if (!PyArg_ParseTuple(args, "yzpiiiO!O!O!zO!", &r->path, &r->device, &r->is_engine,
+    if (!PyArg_ParseTuple(args, "yzpiiiO!O!O!OO!", &r->path, &r->device, &r->is_engine,
                           &r->threads, &r->wait, &r->math, &PyTuple_Type, &r->set,
                           &PyTuple_Type, &r->define, &PyTuple_Type, &r->plugins,
-                          &r->plugin_path, &PyTuple_Type, &r->layers))
+                          &r->folders, &PyTuple_Type, &r->layers) ||
+        (r->folders != Py_None &&
+         PyBytes_AsStringAndSize(r->folders, &r->plugin_path, NULL) != 0))
         return false;
     for (Py_ssize_t i = 0; i < PyTuple_Size(r->layers); i++)
         if (!layer_is(PyTuple_GetItem(r->layers, i))) {

@@ -43,6 +43,17 @@ class Loading(unittest.TestCase):
                     self.assertEqual(strata.load(one).inputs["x"].shape, (1, 64))
                 self.assertEqual(len(strata.load(path).explain()["nodes"]), 1)
 
+    def test_names_of_plugins_are_bytes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.fsencode(folder) + b"/\xff.so"
+            for one in (file, os.fsdecode(file), Path(os.fsdecode(file))):
+                with self.assertRaisesRegex(strata.Error, "not found"):
+                    load(plugins=[one])
+            for one in (os.fsencode(folder) + b"/\xff", os.fsdecode(file), Path(folder)):
+                self.assertEqual(len(load(plugin_path=one).explain()["nodes"]), 1)
+            with self.assertRaisesRegex(ValueError, "null byte"):
+                load(plugins=[b"a\0b"])
+
     def test_outputs_are_completed(self):
         self.assertIn("y", dir(load()(buffer((1, 64)))))
 
