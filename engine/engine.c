@@ -33,9 +33,7 @@ static int plan_engine(strata_engine *e, const struct origin *from, strata_error
     struct planner_device device = {.properties = e->handle->properties,
                                     .math = e->handle->math,
                                     .threads = e->handle->threads};
-    struct cost_device costs;
     int status;
-    cost_device_init(&costs, e->handle);
     if (from->kin)
         return execution_make(&e->execution, from->planned, from->plan, err);
     if (from->planner) {
@@ -49,10 +47,9 @@ static int plan_engine(strata_engine *e, const struct origin *from, strata_error
         status = planner_make_as(&e->planner, e->network, &device, from->plan, err);
     } else {
         device.mixed_again = engine_mixes_in_place(e->handle, &e->network->build);
-        status = e->lender
-                     ? planner_make(&e->planner, e->network, &device, &costs.source, err)
-                     : planner_make_mixed(&e->planner, e->network, &device, &costs.source,
-                                          err);
+        status = e->lender ? planner_make(&e->planner, e->network, &device, e->costs, err)
+                           : planner_make_mixed(&e->planner, e->network, &device,
+                                                e->costs, err);
     }
     if (status != STRATA_OK)
         return status;
@@ -103,6 +100,7 @@ static int make_engine(strata_engine **out, strata_handle *handle,
                        const strata_network *network, const struct origin *from,
                        strata_error *err)
 {
+    struct cost_device costs;
     *out = NULL;
     strata_engine *e = zalloc(1, sizeof *e, "an engine", err);
     if (!e) {
@@ -118,7 +116,10 @@ static int make_engine(strata_engine **out, strata_handle *handle,
     e->late = from->planner && from->lender;
     e->batch_symbol = -1;
     e->stored = from->stored;
+    cost_device_init(&costs, handle);
+    e->costs = e->lender && e->lender->costs ? e->lender->costs : &costs.source;
     int status = build(e, from, err);
+    e->costs = NULL;
     if (!e->lender)
         end_team(e);
     if (status == STRATA_OK) {
@@ -176,10 +177,14 @@ int engine_build_kin(strata_engine **out, const strata_engine *kin,
 
 int engine_complete_kin(strata_engine *e, struct planner *planner, strata_error *err)
 {
+    struct cost_device costs;
+    cost_device_init(&costs, e->handle);
     e->planner = planner;
+    e->costs = &costs.source;
     const int before = threads_set(e->execution->threads);
     int status = engine_add_sizes(e, err);
     threads_set(before);
+    e->costs = NULL;
     return status;
 }
 

@@ -29,6 +29,7 @@
 #include "planner/execution.h"
 #include "planner/pack.h"
 
+struct cost_source;
 struct engine_stored;
 struct plan;
 struct planner;
@@ -79,6 +80,7 @@ struct strata_engine {
     strata_engine **smaller;
     size_t n_smaller;
     const strata_engine *lender;
+    struct cost_source *costs; /* while it and its sizes are built: who measures */
     bool late; /* contexts may run with the lender: nothing is written to its memory */
     struct planner *planner;      /* how it was planned */
     struct engine_stored *stored; /* the file it was loaded from; NULL: built here */

@@ -421,6 +421,11 @@ int planner_keep_candidate(struct planner_model *m, struct planner_candidate *c,
 /* candidate/refuse.c: the error of a node without candidates, with every reason. */
 int planner_refuse_node(const struct planner *planner, const struct planner_model *m,
                         int node, strata_error *err);
+/* ENOMEM, of an impl that was asked about a node: memory that runs out is no refusal, by
+ * which the plan would be slower for no reason that anybody sees. why: its words, if any.
+ */
+int planner_lacks_memory(const struct planner_node *n, const strata_impl *impl,
+                         const strata_error *why, strata_error *err);
 /* "fp32:nchw, fp16:nhwc8" */
 void planner_list_formats(char *text, size_t size, uint64_t mask, int rank);
 /* candidate/free.c: ways that cost nothing. After the candidates of earlier nodes. only:

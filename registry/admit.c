@@ -119,7 +119,8 @@ int registry_load(strata_registry *r, struct module *m, bool *usable, strata_err
     int status = m->tried || m->loaded || m->rejected ? STRATA_OK : try_modules(r, err);
     if (status == STRATA_OK && !m->loaded && !m->rejected) {
         status = module_load(m, NULL, NULL, &reason);
-        if (status != STRATA_OK && status != STRATA_EMODULE)
+        if (status != STRATA_OK && status != STRATA_EMODULE &&
+            !(r->listing && m->lacks_memory))
             return error_set(err, status, "plugin %s: %s", m->path, reason.message);
         if (status != STRATA_OK) {
             m->rejected = true;

@@ -130,7 +130,8 @@ static strata_entry find_entry(void *handle)
     return entry;
 }
 
-static int call_entry(void *handle, const strata_module **out, strata_error *err)
+static int call_entry(struct module *m, void *handle, const strata_module **out,
+                      strata_error *err)
 {
     strata_error said = {0};
     strata_entry entry = find_entry(handle);
@@ -144,10 +145,11 @@ static int call_entry(void *handle, const strata_module **out, strata_error *err
     host_catch(NULL);
     if (*out)
         return STRATA_OK;
-    if (said.status == STRATA_ENOMEM)
-        return error_set(err, STRATA_ENOMEM, "%s", said.message);
-    return refuse(err, "module refused to load: %s",
-                  said.status != STRATA_OK ? said.message : "it gives no reason");
+    const char *why = said.message[0] ? said.message : "it gives no reason";
+    m->lacks_memory = said.status == STRATA_ENOMEM;
+    return m->lacks_memory
+               ? error_set(err, STRATA_ENOMEM, "out of memory in its entry: %s", why)
+               : refuse(err, "module refused to load: %s", why);
 }
 
 /* Append one difference; the text is cut where it grows long. */
@@ -221,6 +223,7 @@ int module_load(struct module *m, void (*opened)(void *user), void *user,
 {
     const strata_module *module;
     int status = check_unchanged(m, err);
+    m->lacks_memory = false;
     if (status != STRATA_OK)
         return status;
     guard_arm(opened ? NULL : m->path); /* who watches sees how the process ends */
@@ -228,7 +231,7 @@ int module_load(struct module *m, void (*opened)(void *user), void *user,
     void *handle = dlopen(m->resolved, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (handle && opened)
         opened(user);
-    status = handle ? call_entry(handle, &module, err) : explain_dlerror(m, err);
+    status = handle ? call_entry(m, handle, &module, err) : explain_dlerror(m, err);
     guard_arm(NULL);
     if (status == STRATA_OK)
         status = take_tables(m, module, err);

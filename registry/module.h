@@ -18,6 +18,7 @@ struct module {
     bool given;               /* the application's tables: there is no file */
     bool in_default_folder;
     bool loaded, duplicate, rejected;
+    bool lacks_memory; /* its entry said so when it was tried last */
     bool tried;  /* in another process, or known to be good */
     char *fault; /* how it ended that process; NULL: it did not */
 };

@@ -23,6 +23,7 @@ struct rejection {
 struct strata_registry {
     pthread_mutex_t lock; /* guards all below once created */
     bool allow_untrusted;
+    bool listing; /* of all modules: those without memory at their entry are rejections */
     uint32_t driver;
     struct folder *folders;
     struct module **modules; /* in path order; none is ever freed before the registry */
@@ -48,7 +49,8 @@ int registry_warn(strata_registry *r, strata_error *err, const char *format, ...
 int registry_add(strata_registry *r, const char *path, bool named, bool in_default_folder,
                  strata_error *err);
 /* Load a module that is not loaded yet; *usable tells whether it may be used. Only
- * ENOMEM and EIO are errors. */
+ * ENOMEM and EIO are errors: what is planned without the module would be slower for no
+ * reason that anybody sees. A module's own ENOMEM is none while all are listed. */
 int registry_load(strata_registry *r, struct module *m, bool *usable, strata_error *err);
 
 /* registry.c: say which layers are not used, or not by their bare names, because another

@@ -199,7 +199,9 @@ static int load_all(strata_registry *r, strata_error *err)
 int registry_load_all(strata_registry *r, strata_error *err)
 {
     pthread_mutex_lock(&r->lock);
+    r->listing = true;
     int status = load_all(r, err);
+    r->listing = false;
     pthread_mutex_unlock(&r->lock);
     return status;
 }

@@ -98,7 +98,8 @@ bool registry_folder_exists(const strata_registry *r, size_t i);
 /* Treat module i as a file that was refused. */
 int registry_refuse(strata_registry *r, size_t i, const char *reason, strata_error *err);
 
-/* Load every module; files that fail join the rejections. Then walk the layers. */
+/* Load every module; files that fail join the rejections, with those that say that they
+ * have no memory, for which a look-up is an error. Then walk the layers. */
 int registry_load_all(strata_registry *r, strata_error *err);
 size_t registry_layers(const strata_registry *r);
 const struct registry_layer *registry_layer_at(const strata_registry *r, size_t i);

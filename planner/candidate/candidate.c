@@ -121,7 +121,7 @@ static int add_candidate(const struct expansion *x, strata_error *err)
     int status = ask_impl(x, &c, weights, &why);
     free(weights);
     if (status == STRATA_ENOMEM)
-        return error_set(err, STRATA_ENOMEM, "%s", why.message);
+        return planner_lacks_memory(expanded(x), &x->impl->impl, &why, err);
     if (status != STRATA_OK)
         return planner_keep_candidate(x->m, &c, why.message, err);
     /* A record decides for one of the two. */

@@ -122,8 +122,8 @@ static int ask(bool *accepted, const struct planner *planner,
         planner_view(&v, planner, n, c->fused, c->row, &why);
         const int said = c->impl->impl.accept(&v.node);
         *accepted = said == STRATA_OK;
-        if (said == STRATA_ENOMEM) /* of memory that runs out, not of this tensor */
-            status = error_set(err, said, "%s", why.message);
+        if (said == STRATA_ENOMEM)
+            status = planner_lacks_memory(n, &c->impl->impl, &why, err);
     }
     free(v.in);
     return status;

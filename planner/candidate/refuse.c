@@ -91,6 +91,14 @@ static bool is_repeated(const struct planner_candidate *c,
 /* Bytes of the message after which reasons are only counted: the remedy must fit. */
 enum { REASONS_END = STRATA_MESSAGE_SIZE * 3 / 4 };
 
+int planner_lacks_memory(const struct planner_node *n, const strata_impl *impl,
+                         const strata_error *why, strata_error *err)
+{
+    return error_set(err, STRATA_ENOMEM, "layer '%s', impl %s: %s", n->layer->name,
+                     impl->name,
+                     why->message[0] ? why->message : strata_status_text(STRATA_ENOMEM));
+}
+
 int planner_refuse_node(const struct planner *planner, const struct planner_model *m,
                         int node, strata_error *err)
 {

@@ -134,7 +134,8 @@ struct cost_source {
                    struct cost *costs, strata_error *err);
     double deadline; /* of progress_now(), for all plans of an engine; 0: none yet */
     bool confirms;   /* times differ, so that a second one tells more */
-    bool told_late, told_busy; /* warnings that were given: one of each is enough */
+    /* Warnings that were given: one of each is enough for an engine. */
+    bool told_late, told_busy, told_unkept;
 };
 
 /* Times on a handle's device and stream (measure.c): the one part of planning that needs

@@ -20,6 +20,7 @@ static atomic_bool interrupted; /* lock-free: set in a signal handler */
 static _Thread_local struct {
     int (*fn)(void *user);
     void *user;
+    bool ended; /* fn said so */
 } asked;
 
 double progress_now(void)
@@ -44,11 +45,24 @@ void progress_ask(int (*fn)(void *user), void *user)
 {
     asked.fn = fn;
     asked.user = user;
+    asked.ended = false;
+}
+
+void progress_ask_anew(void)
+{
+    asked.ended = false;
+}
+
+bool progress_was_ended(void)
+{
+    return asked.ended;
 }
 
 bool progress_interrupted(void)
 {
-    return atomic_load(&interrupted) || (asked.fn && asked.fn(asked.user));
+    if (!asked.ended && asked.fn)
+        asked.ended = asked.fn(asked.user) != 0;
+    return asked.ended || atomic_load(&interrupted);
 }
 
 void progress_begin(struct progress *p)

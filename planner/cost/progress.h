@@ -30,8 +30,12 @@ void progress_end(struct progress *p);
 
 /* Have long work stop at its next step and keep what it has; safe in a signal handler. */
 void progress_interrupt(void);
-/* Whom long work of this thread asks, too; NULL: nobody. */
+/* Whom long work of this thread asks, too; NULL: nobody. One yes, whoever heard it,
+ * counts for all steps until progress_ask_anew. */
 void progress_ask(int (*fn)(void *user), void *user);
+void progress_ask_anew(void);
+/* Whether such a yes was heard; asks nobody. */
+bool progress_was_ended(void);
 bool progress_interrupted(void);
 
 /* Seconds of a clock that only goes forward. */

@@ -122,30 +122,36 @@ static int plan_with_file(struct planner *planner, struct cost_table *table,
     return status != STRATA_OK ? status : saved;
 }
 
+static void warn_once(bool *told, const char *text, const char *why)
+{
+    if (!*told)
+        log_line(STRATA_LOG_WARNING, "%s%s", text, why);
+    *told = true;
+}
+
 /* The user's cache: whatever is wrong with it is told, and no reason to fail. */
 static void keep_in_cache(const struct cost_table *table, struct planner *planner,
                           struct cost_source *source, const char *path)
 {
     strata_error why;
     error_clear(&why);
-    if (planner->costs.busy && source->told_busy)
-        return;
-    if ((source->told_busy = planner->costs.busy))
-        log_line(STRATA_LOG_WARNING,
-                 "the machine was busy while costs were measured: this plan may not be "
-                 "the best, and they are not kept; run again when it is quiet, or plan "
-                 "with --costs=analytic");
+    if (planner->costs.busy)
+        warn_once(&source->told_busy,
+                  "the machine was busy while costs were measured: this plan may not be "
+                  "the best, and they are not kept; run again when it is quiet, or plan "
+                  "with --costs=analytic",
+                  "");
     else if (!path)
-        log_line(
-            STRATA_LOG_WARNING,
-            "measured costs are not kept: there is no cache folder that is the user's "
-            "own and that nobody else may write to; mkdir -p and chmod go-w "
-            "$XDG_CACHE_HOME, or ~/.cache, and strata in it; or plan with "
-            "--costs=analytic");
+        warn_once(&source->told_unkept,
+                  "measured costs are not kept: there is no cache folder that is the "
+                  "user's own and that nobody else may write to; mkdir -p and chmod go-w "
+                  "$XDG_CACHE_HOME, or ~/.cache, and strata in it; or plan with "
+                  "--costs=analytic",
+                  "");
     else if ((cost_table_bytes(table) > COST_CACHE_MAX
                   ? cost_table_write(&planner->known, path, &why)
                   : save_table(table, path, &why)) != STRATA_OK)
-        log_line(STRATA_LOG_WARNING, "measured costs are not kept: %s", why.message);
+        warn_once(&source->told_unkept, "measured costs are not kept: ", why.message);
     else
         planner->costs.kept = true;
 }

@@ -29,11 +29,6 @@ static int tell_new(struct cost_memory *m, const struct planner *planner,
                     const struct cost_query **asked, const int64_t *least, size_t n,
                     struct cost *told, strata_error *err)
 {
-    if (!m->source.confirms) { /* one budget for all such plans together */
-        if (m->deadline == 0)
-            m->deadline = m->source.deadline;
-        m->source.deadline = m->deadline;
-    }
     m->real->deadline = m->source.deadline;
     int status = m->real->measure(m->real, planner, asked, least, n, told, err);
     for (size_t i = 0; i < n; i++)
@@ -68,11 +63,22 @@ done:
     return status;
 }
 
+/* One budget and one warning of each kind, for an engine's plans of any source. */
+static void share_course(struct cost_source *to, const struct cost_source *from)
+{
+    to->deadline = from->deadline;
+    to->told_late = from->told_late;
+    to->told_busy = from->told_busy;
+    to->told_unkept = from->told_unkept;
+}
+
 void cost_memory_open(struct cost_memory *m, struct cost_source *real,
                       const struct planner_device *device)
 {
     *m = (struct cost_memory){
         .source = {.name = real ? real->name : "none", .measure = measure}, .real = real};
+    if (real)
+        share_course(&m->source, real);
     cost_table_init(&m->before, device->properties.build);
     cost_table_init(&m->now, device->properties.build);
 }
@@ -94,6 +100,8 @@ int cost_memory_next(struct cost_memory *m, bool confirms, strata_error *err)
 
 void cost_memory_close(struct cost_memory *m)
 {
+    if (m->real)
+        share_course(m->real, &m->source);
     cost_table_free(&m->before);
     cost_table_free(&m->now);
 }

@@ -68,7 +68,6 @@ struct cost_memory {
     struct cost_source source;
     struct cost_source *real;
     struct cost_table before, now; /* plans; what is told for this one is timed again */
-    double deadline;               /* of all plans that confirm nothing; 0: none yet */
 };
 void cost_memory_open(struct cost_memory *m, struct cost_source *real,
                       const struct planner_device *device);

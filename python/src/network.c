@@ -6,13 +6,18 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+#define ASK_SECONDS 0.05 /* from look to look at signals: each waits for the lock */
 
 /* ---- what is asked for ------------------------------------------------------------- */
 
 struct request {
-    const char *path, *device, *plugin_path;
+    const char *path, *device;
+    char *plugin_path; /* NULL: the default alone */
     int is_engine, threads, wait, math;
-    PyObject *set, *define, *plugins;                       /* tuples of str */
+    PyObject *set, *define, *plugins;                       /* tuples of bytes */
+    PyObject *folders;                                      /* bytes or None */
     PyObject *layers;                                       /* tuple of Tables */
     const char **set_texts, **define_texts, **plugin_texts; /* theirs */
     size_t n_set, n_define, n_plugins;
@@ -26,8 +31,7 @@ static const char **texts_of(PyObject *list, size_t *n)
         PyErr_NoMemory();
     for (Py_ssize_t i = 0; texts && i < length; i++) {
         PyObject *item = PyTuple_GetItem(list, i); /* borrowed: the tuple keeps it */
-        texts[i] = item ? PyUnicode_AsUTF8AndSize(item, NULL) : NULL;
-        if (!texts[i]) {
+        if (!item || PyBytes_AsStringAndSize(item, (char **)&texts[i], NULL) != 0) {
             free(texts);
             return NULL;
         }
@@ -46,10 +50,12 @@ static void free_request(struct request *r)
 static bool read_request(struct request *r, PyObject *args)
 {
     *r = (struct request){0};
-    if (!PyArg_ParseTuple(args, "yzpiiiO!O!O!zO!", &r->path, &r->device, &r->is_engine,
+    if (!PyArg_ParseTuple(args, "yzpiiiO!O!O!OO!", &r->path, &r->device, &r->is_engine,
                           &r->threads, &r->wait, &r->math, &PyTuple_Type, &r->set,
                           &PyTuple_Type, &r->define, &PyTuple_Type, &r->plugins,
-                          &r->plugin_path, &PyTuple_Type, &r->layers))
+                          &r->folders, &PyTuple_Type, &r->layers) ||
+        (r->folders != Py_None &&
+         PyBytes_AsStringAndSize(r->folders, &r->plugin_path, NULL) != 0))
         return false;
     for (Py_ssize_t i = 0; i < PyTuple_Size(r->layers); i++)
         if (!layer_is(PyTuple_GetItem(r->layers, i))) {
@@ -103,17 +109,34 @@ static int make_engine(Network *n, const struct request *r, strata_error *err)
 /* The thread whose state is put aside while it makes an engine. */
 struct maker {
     PyThreadState *state;
-    bool interrupted; /* by what a signal's handler raised */
+    struct maker *outer; /* of the same thread: a signal's handler may make one, too */
+    double asked;        /* when; s of a monotonic clock */
+    bool interrupted;
+    PyObject *type, *value, *trace; /* by what a handler raised */
 };
 
+static _Thread_local struct maker *making;
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* What was raised is put aside: layers of Python functions may be called until the build
+ * has ended. */
 static int ask_signals(void *user)
 {
     struct maker *m = user;
-    if (m->interrupted)
-        return 1;
+    if (m->interrupted || seconds() - m->asked < ASK_SECONDS)
+        return m->interrupted;
     PyEval_RestoreThread(m->state);
     m->interrupted = PyErr_CheckSignals() != 0;
+    if (m->interrupted)
+        PyErr_Fetch(&m->type, &m->value, &m->trace);
     m->state = PyEval_SaveThread();
+    m->asked = seconds();
     return m->interrupted;
 }
 
@@ -122,12 +145,17 @@ static int ask_signals(void *user)
  */
 static int make_unlocked(Network *n, const struct request *r, strata_error *err)
 {
-    struct maker m = {.state = PyEval_SaveThread()};
+    struct maker m = {.state = PyEval_SaveThread(), .outer = making};
+    making = &m;
     strata_set_interrupt(ask_signals, &m);
     const int status = make_engine(n, r, err);
-    strata_set_interrupt(NULL, NULL);
+    making = m.outer;
+    strata_set_interrupt(making ? ask_signals : NULL, making);
     PyEval_RestoreThread(m.state);
-    return m.interrupted ? STRATA_EBUSY : status;
+    if (!m.interrupted)
+        return status;
+    PyErr_Restore(m.type, m.value, m.trace);
+    return STRATA_EBUSY;
 }
 
 static bool read_bindings(Network *n)

@@ -52,6 +52,11 @@ def _pairs(values: Mapping[str, object]) -> tuple[str, ...]:
     return tuple(f"{name}={value}" for name, value in values.items())
 
 
+def _encode(texts: Sequence[str]) -> tuple[bytes, ...]:
+    """What the library reads is UTF-8, but for names of files in it, which are any bytes."""
+    return tuple(one.encode("utf-8", "surrogateescape") for one in texts)
+
+
 class Network(_strata.Network):
     """A network planned for a device. Call it with its inputs by position or name; any
     number of threads may. `strata.load` makes one."""
@@ -228,7 +233,7 @@ def _command_arguments(path: str, device: str | None, sets: Sequence[str],
 def load(path: AnyPath | None = None, *, text: str | None = None,
          device: str | None = None, set: Mapping[str, object] | None = None,
          define: Mapping[str, object] | None = None, plugins: Sequence[AnyPath] = (),
-         plugin_path: str | None = None, threads: int = 0, wait: str | None = None,
+         plugin_path: AnyPath | None = None, threads: int = 0, wait: str | None = None,
          math: str = "default") -> Network:
     """A network, ready to be called: an INI file, its text, an ONNX model, or an engine
     file. device is "host" or "cuda:N"; set and define are the command's --set and -D;
@@ -241,7 +246,8 @@ def load(path: AnyPath | None = None, *, text: str | None = None,
     if text is not None or source.endswith(".onnx"):
         source, folder = _make_source(text, source)
     sets, defines = _pairs(set or {}), _pairs(define or {})
-    files = tuple(os.fsdecode(one) for one in plugins)
+    files = [os.fsdecode(one) for one in plugins]
+    folders = os.fsdecode(plugin_path) if plugin_path is not None else None
     is_engine = _is_engine(source)
     if is_engine and (sets or defines):
         raise _errors.ArgumentError(f"{source}: an engine is planned already; set and define "
@@ -249,11 +255,13 @@ def load(path: AnyPath | None = None, *, text: str | None = None,
     _log.follow_level()
     try:
         network = Network(os.fsencode(source), device, is_engine, threads,
-                          _choose(_WAIT, wait, "wait"), _choose(_MATH, math, "math"), sets,
-                          defines, files, plugin_path, _layers.given())
+                          _choose(_WAIT, wait, "wait"), _choose(_MATH, math, "math"),
+                          _encode(sets), _encode(defines), tuple(map(os.fsencode, files)),
+                          os.fsencode(folders) if folders is not None else None,
+                          _layers.given())
     finally:
         _log.flush()
-    network._arguments = _command_arguments(source, device, sets, defines, files, plugin_path)
+    network._arguments = _command_arguments(source, device, sets, defines, files, folders)
     network._folder = folder
     _layers.warn(network._given())
     return network

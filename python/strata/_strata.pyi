@@ -67,8 +67,8 @@ class Tables:
 
 class Network:
     def __new__(cls, path: bytes, device: str | None, is_engine: bool, threads: int, wait: int,
-                math: int, set: tuple[str, ...], define: tuple[str, ...],
-                plugins: tuple[str, ...], plugin_path: str | None,
+                math: int, set: tuple[bytes, ...], define: tuple[bytes, ...],
+                plugins: tuple[bytes, ...], plugin_path: bytes | None,
                 layers: tuple[Tables, ...], /) -> Self: ...
     @property
     def names(self) -> tuple[str, ...]: ...

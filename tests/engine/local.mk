@@ -18,6 +18,7 @@ CRITERION_TESTS += \
 	tests/engine/random_networks \
 	tests/engine/refusal \
 	tests/engine/save \
+	tests/engine/sizes/budget \
 	tests/engine/sizes/shapes \
 	tests/engine/sizes/steps \
 	tests/engine/sizes/versions \
@@ -28,6 +29,10 @@ CRITERION_TESTS += \
 	tests/engine/teams \
 	tests/engine/threads
 tests_engine_batch_SOURCES = tests/engine/batch.c tests/engine/batch_net.h
+tests_engine_sizes_budget_SOURCES = tests/engine/sizes/budget.c \
+	tests/engine/batch_net.h
+tests_engine_sizes_budget_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_engine_sizes_budget_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_engine_sizes_shapes_SOURCES = tests/engine/sizes/shapes.c \
 	tests/engine/sizes/sizes_net.h \
 	tests/engine/batch_net.h

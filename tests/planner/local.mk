@@ -25,6 +25,7 @@ CRITERION_TESTS += \
 	tests/planner/merge_values \
 	tests/planner/near \
 	tests/planner/in_place \
+	tests/planner/inside \
 	tests/planner/nets \
 	tests/planner/objective \
 	tests/planner/planner \
@@ -91,6 +92,9 @@ tests_planner_fusion_joined_SOURCES = tests/planner/fusion/joined.c \
 	tests/planner/planning.h
 tests_planner_fusion_joined_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_planner_fusion_joined_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_planner_inside_SOURCES = tests/planner/inside.c tests/planner/planning.h
+tests_planner_inside_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_planner_inside_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_planner_merge_SOURCES = tests/planner/merge.c tests/planner/planning.h
 tests_planner_merge_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_planner_merge_LDADD = $(LDADD) $(JANSSON_LIBS)

@@ -81,6 +81,28 @@ Test(registry, one_bad_file_never_breaks_another)
     strata_registry_destroy(r);
 }
 
+/* A plan without it would differ for no reason that anybody sees; a list tells. */
+Test(registry, a_module_without_memory_is_an_error_of_look_ups_alone)
+{
+    const struct registry_layer *layer;
+    strata_error err = {0};
+    folder("p");
+    build("p/a.so", "broken/entry.c", SHARED " -DENTRY='host->fail(NULL, 2, \"\")'");
+    build("p/b.so", "broken/layer.c", SHARED);
+    strata_registry *r = over(in_scratch("p"), NULL);
+    for (int times = 0; times < 2; times++) {
+        cr_expect_eq(registry_find(r, "LeakyReLU", &layer, &err), STRATA_ENOMEM);
+        cr_expect_not_null(strstr(err.message, "p/a.so: out of memory in its entry: it "
+                                               "gives no reason"),
+                           "%s", err.message);
+        cr_expect_not(registry_module(r, 0).rejected);
+    }
+    cr_expect_eq(registry_load_all(r, &err), STRATA_OK, "%s", err.message);
+    expect_rejected(r, in_scratch("p/a.so"), "out of memory in its entry");
+    cr_expect_eq(registry_layers(r), 1);
+    strata_registry_destroy(r);
+}
+
 Test(registry, a_short_name_in_two_namespaces_is_ambiguous)
 {
     static const char *const texts[] = {
