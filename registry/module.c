@@ -52,7 +52,8 @@ int module_open(struct module **out, const char *path, uint32_t driver, strata_e
         return status;
     m->resolved = realpath(path, NULL);
     return m->resolved ? STRATA_OK
-                       : error_errno(err, STRATA_EMODULE, "cannot resolve its path");
+                       : error_errno(err, status_of_errno(errno, STRATA_EMODULE),
+                                     "cannot resolve its path");
 }
 
 static int check_unchanged(const struct module *m, strata_error *err)
