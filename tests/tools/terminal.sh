@@ -102,6 +102,14 @@ expect 0 'constructor called exit\(1\)' 'list --rejected tells its code' \
     $strata list --rejected --plugin-path "$scratch/modules"
 expect 0 "^$scratch/modules/leaky.so +constructor" 'a relative folder is one of the working folder' \
     $strata list --rejected --plugin-path /none:modules
+# Of several types that are missing, each says why.
+mkdir rejected
+$CC -shared -fPIC -DSTRATA_ABI_REQUIRED_MINOR=99 -I"$srcdir/include" -I"$builddir/include" \
+    "$srcdir/examples/plugins/leaky_relu/leaky_relu.c" -o rejected/bad.so 2>log
+sed 's/^\[layer y.*/[layer z]\ntype = Nosuch\ninputs = x\n&\ninputs = z/' leaky.ini >missing.ini
+expect 2 'bad.so has org.example::LeakyReLU, but was rejected: needs ABI 1.99' \
+    'the second type that is missing says why' \
+    $strata run missing.ini random:1 --plugin-path "$scratch/rejected"
 # A run that a signal ends says in whose code.
 sed 's/const params \*p = r->params;/&\n    raise(SIGSEGV);/; 1a#include <signal.h>' \
     "$srcdir/examples/plugins/leaky_relu/leaky_relu.c" >crash.c
