@@ -58,8 +58,12 @@ static int map_file(struct file_bytes *out, struct onnx_reader *r, const char *l
 {
     const uint64_t limit = r->limits->external_bytes;
     strata_error why = {0};
+    bool is = false;
     int status = file_map_beneath(out, r->folder, location, limit, &why);
-    if (status == STRATA_EINVAL && r->linked)
+    if (status == STRATA_EINVAL && r->linked &&
+        linked_name(&is, r->folder, location, r->err) != STRATA_OK)
+        return STRATA_ENOMEM;
+    if (is)
         return linked_map(out, r->folder, location, r->linked, limit, r->err);
     return status == STRATA_OK ? STRATA_OK : error_set(r->err, status, "%s", why.message);
 }

@@ -171,6 +171,8 @@ static const char *make_store(const char *location)
         cr_assert_eq(symlink("../blobs/w", in_scratch("snapshot/w.bin")), 0);
         cr_assert_eq(symlink("../outside.bin", in_scratch("snapshot/out")), 0);
         cr_assert_eq(symlink("../blobs", in_scratch("snapshot/all")), 0);
+        spill("snapshot/hard", stored, sizeof stored);
+        cr_assert_eq(link(in_scratch("snapshot/hard"), in_scratch("other")), 0);
     }
     return in_scratch("snapshot/m.onnx");
 }
@@ -183,6 +185,7 @@ Test(onnx_external, a_model_that_is_a_link_has_links_beside_it)
         {"w.bin", NULL},
         {"all/w", NULL},
         {"out", "leads to"},
+        {"hard", "has 2 hard links"}, /* what stands beside it is refused as without */
         {"all/../outside.bin", "leads to"},
         {"../snapshot/m.onnx/../w.bin", "cannot be opened"},
         {"none", "cannot be opened"},
