@@ -15,6 +15,8 @@ REGISTRY_SOURCES = \
 	registry/host.h \
 	registry/implementation.c \
 	registry/lookup.c \
+	registry/mapped.c \
+	registry/mapped.h \
 	registry/math/mode.c \
 	registry/math/mode.h \
 	registry/module.c \

@@ -20,6 +20,7 @@
 #include "core/alloc.h"
 #include "registry/guard.h"
 #include "registry/host.h"
+#include "registry/mapped.h"
 #include "registry/name.h"
 
 #define refuse(err, ...) error_set(err, STRATA_EMODULE, __VA_ARGS__)
@@ -227,6 +228,8 @@ int module_load(struct module *m, void (*opened)(void *user), void *user,
     guard_arm(opened ? NULL : m->path); /* who watches sees how the process ends */
     /* NOW: a missing symbol shows here, not in run. LOCAL: no module sees another. */
     void *handle = dlopen(m->resolved, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (handle)
+        mapped_add(handle);
     if (handle && opened)
         opened(user);
     status = handle ? call_entry(handle, &module, err) : explain_dlerror(m, err);

@@ -120,6 +120,19 @@ if [ -n "${SANITIZER_CFLAGS:-}" ]; then
 else
     expect 139 'ended by SIGSEGV in .*/crash.so \(at 0x[0-9a-f]+\); `strata check`' "$claim" \
         $strata run leaky.ini random:1 --plugin ./crash.so --costs analytic
+    cp crash.so libcustom.so
+    expect 139 'ended by SIGSEGV in .*/libcustom.so \(at 0x' 'whatever its name is' \
+        $strata run leaky.ini random:1 --plugin ./libcustom.so --costs analytic
+    long=$(printf '%0200d' 0)
+    long=$long/$long/$long/$long/$long/$long/$long/$long/$long/$long
+    mkdir -p "$long" && cp crash.so "$long"
+    expect 139 'crash.so \(at 0x[0-9a-f]+\); `strata check` of that file .* does$' \
+        'and however long' $strata run leaky.ini random:1 --plugin "./$long/crash.so" \
+        --costs analytic
+    sed 's/raise(SIGSEGV)/*(volatile int *)8 = 1/' crash.c >direct.c
+    $CC -shared -fPIC -I"$srcdir/include" -I"$builddir/include" direct.c -o direct.so 2>log
+    expect 139 'ended by SIGSEGV in .*/direct.so \(at 0x' 'or how' \
+        $strata run leaky.ini random:1 --plugin ./direct.so --costs analytic
     expect 1 'run was killed by SIGSEGV' 'and the checker tells which call' \
         $strata check ./crash.so --quick
 fi
