@@ -102,6 +102,13 @@ expect 0 'constructor called exit\(1\)' 'list --rejected tells its code' \
     $strata list --rejected --plugin-path "$scratch/modules"
 expect 0 "^$scratch/modules/leaky.so +constructor" 'a relative folder is one of the working folder' \
     $strata list --rejected --plugin-path /none:modules
+gone() { # gone FOLDERS: the working folder is removed
+    mkdir gone && (cd gone && rmdir ../gone && $strata list --rejected --plugin-path "$1")
+}
+expect 0 "^$scratch/modules/leaky.so +constructor" 'an absolute one needs no working folder' \
+    gone "$scratch/modules"
+expect 2 "^strata: error: --plugin-path 'x': the working folder: No such file" \
+    'and a relative one says what is missing' gone x
 # Of several types that are missing, each says why.
 mkdir rejected
 $CC -shared -fPIC -DSTRATA_ABI_REQUIRED_MINOR=99 -I"$srcdir/include" -I"$builddir/include" \
