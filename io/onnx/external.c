@@ -10,8 +10,11 @@
 #include "io/onnx/private.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "core/text.h"
 #include "io/linked.h"
 #include "io/printable.h"
 
@@ -68,18 +71,29 @@ static int map_file(struct file_bytes *out, struct onnx_reader *r, const char *l
     return status == STRATA_OK ? STRATA_OK : error_set(r->err, status, "%s", why.message);
 }
 
+/* What stat says while it can still be what will be opened. */
+static void look_at(struct stat *state, const struct onnx_reader *r, const char *location)
+{
+    char *path = text_print("%s/%s", r->folder, location);
+    if (!path || stat(path, state) != 0)
+        *state = (struct stat){0};
+    free(path);
+}
+
 static int open_file(struct onnx_reader *r, const char *location,
                      const struct file_bytes **out)
 {
     struct file_bytes file;
+    struct stat state;
     if ((*out = onnx_kept_file(r->memory, location)))
         return STRATA_OK;
+    look_at(&state, r, location);
     int status = map_file(&file, r, location);
     if (status != STRATA_OK) {
         error_prefix(r->err, "external data");
         return status;
     }
-    status = onnx_keep_file(r->memory, &file, location, r->err);
+    status = onnx_keep_file(r->memory, &file, location, &state, r->err);
     if (status != STRATA_OK)
         file_unmap(&file);
     else

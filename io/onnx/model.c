@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "io/linked.h"
 #include "io/stand_in.h"
@@ -98,7 +99,7 @@ static int open_file(const struct onnx_model **out, const char *path, read_fn *r
         !(memory = onnx_memory_new(&e)) ||
         file_map(&file, path, l->file_bytes, &e) != STRATA_OK)
         goto done;
-    if (onnx_keep_file(memory, &file, "", &e) != STRATA_OK)
+    if (onnx_keep_file(memory, &file, "", &(struct stat){0}, &e) != STRATA_OK)
         file_unmap(&file);
     else if (make(&m, memory, read, &file, path, folder, linked, l, &e) == STRATA_EPARSE)
         stand_in_tell(file.data, file.size, &e);
