@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
-#include "registry/guard.h"
+#include "registry/loading/guard.h"
 #include "registry/host.h"
-#include "registry/mapped.h"
+#include "registry/loading/mapped.h"
 #include "registry/name.h"
 
 #define refuse(err, ...) error_set(err, STRATA_EMODULE, __VA_ARGS__)

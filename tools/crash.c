@@ -17,7 +17,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "registry/mapped.h"
+#include "registry/loading/guard.h"
+#include "registry/loading/mapped.h"
 
 enum { FRAMES = 64, STACK = 1 << 16, PATIENCE = 5 /* seconds */ };
 
@@ -96,6 +97,10 @@ static void tell(int number, const void *context)
         append_hex(text, sizeof text, at - found->base);
         append(text, sizeof text,
                "); `strata check` of that file tries all that it does\n");
+    } else if (guard_loading()) { /* its constructors run before it is on the list */
+        append(text, sizeof text, " while ");
+        append(text, sizeof text, guard_loading());
+        append(text, sizeof text, " was loaded; `strata check` of that file tries it\n");
     } else {
         append(text, sizeof text,
                ", in no plugin's code; STRATA_CHECK=1 in the environment finds one that "

@@ -140,6 +140,9 @@ else
     $CC -shared -fPIC -I"$srcdir/include" -I"$builddir/include" direct.c -o direct.so 2>log
     expect 139 'ended by SIGSEGV in .*/direct.so \(at 0x' 'or how' \
         $strata run leaky.ini random:1 --plugin ./direct.so --costs analytic
+    module loads '__attribute__((constructor)) static void go(void) { abort(); }'
+    expect 134 'ended by SIGABRT while .*/loads.so was loaded; `strata check`' 'or when' \
+        $strata run leaky.ini random:1 --plugin ./loads.so --costs analytic
     expect 1 'run was killed by SIGSEGV' 'and the checker tells which call' \
         $strata check ./crash.so --quick
 fi

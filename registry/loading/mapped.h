@@ -3,8 +3,8 @@
  * Where the code of loaded modules lies, for who may neither wait nor allocate: the
  * loader can be asked only under its lock.
  */
-#ifndef REGISTRY_MAPPED_H
-#define REGISTRY_MAPPED_H
+#ifndef REGISTRY_LOADING_MAPPED_H
+#define REGISTRY_LOADING_MAPPED_H
 
 #include <stdint.h>
 
@@ -19,4 +19,4 @@ void mapped_add(void *handle);
 /* The module whose code is at an address, or NULL; may be called in a signal handler. */
 const struct mapped *mapped_at(uintptr_t address);
 
-#endif /* REGISTRY_MAPPED_H */
+#endif /* REGISTRY_LOADING_MAPPED_H */

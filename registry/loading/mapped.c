@@ -5,7 +5,7 @@
 #ifdef HAVE_CONFIG_H
 #include <config.h>
 #endif
-#include "registry/mapped.h"
+#include "registry/loading/mapped.h"
 
 #include <dlfcn.h>
 #include <link.h>
