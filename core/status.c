@@ -189,7 +189,6 @@ int error_errno(strata_error *err, int code, const char *format, ...)
 {
     int saved = errno;
     va_list args;
-    code = code == STRATA_EMODULE ? status_of_errno(saved, code) : code;
     if (!err || err->status != STRATA_OK)
         return code;
     va_start(args, format);

@@ -24,14 +24,13 @@ int error_set_va(strata_error *err, int code, const char *format, va_list args);
 void error_append(strata_error *err, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Put "text: " before the message: where it happened, from inside out. */
 void error_prefix(strata_error *err, const char *format, ...) PRINTF_LIKE(2, 3);
-/* Whether the message begins "FILE:LINE: error: ", or with a column, as compilers print
- * it and editors read it; or with the option that it stands in. */
+/* Whether it begins "FILE:LINE[:COLUMN]: error: ", as compilers do, or with an option. */
 bool error_has_place(const strata_error *err);
 /* "out of memory: N bytes for WHAT", 0: how many is not known; returns STRATA_ENOMEM. */
 int error_no_memory(strata_error *err, size_t bytes, const char *what);
-/* ENOMEM or EIO where memory, descriptors or a device failed, no file; else `otherwise`. */
+/* ENOMEM or EIO where memory, descriptors or a device failed; else `otherwise`. */
 int status_of_errno(int number, int otherwise);
-/* With the C library's text for errno behind it; EMODULE by status_of_errno. */
+/* With the C library's text for errno behind it. */
 int error_errno(strata_error *err, int code, const char *format, ...) PRINTF_LIKE(3, 4);
 
 /* Drops lines above the logger's level before formatting; safe from any thread. */
@@ -39,8 +38,7 @@ void log_line(int level, const char *format, ...) PRINTF_LIKE(2, 3);
 void log_line_va(int level, const char *format, va_list args);
 int log_level(void);
 
-/* The nearest of n names by edit distance, at most 2 and a third of the length; NULL if
- * none is near. */
+/* The nearest of n names by edit distance: at most 2, a third of the length; or NULL. */
 const char *suggest(const char *word, const char *const *names, size_t n);
 
 #endif /* CORE_STATUS_H */

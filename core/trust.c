@@ -6,6 +6,7 @@
  */
 #include "core/trust.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -43,7 +44,8 @@ static int descend(int *at, const char *name, int flags, const char *path,
         close(*at);
     *at = next;
     if (next < 0 || fstat(next, st) != 0)
-        return error_errno(err, STRATA_EMODULE, "cannot read the owner of '%s'", path);
+        return error_errno(err, status_of_errno(errno, STRATA_EMODULE),
+                           "cannot read the owner of '%s'", path);
     return STRATA_OK;
 }
 
@@ -104,6 +106,7 @@ int trust_check(const char *resolved, bool named, strata_error *err)
 int trust_path(const char *path, char resolved[PATH_MAX], strata_error *err)
 {
     if (!realpath(path, resolved))
-        return error_errno(err, STRATA_EMODULE, "cannot resolve '%s'", path);
+        return error_errno(err, status_of_errno(errno, STRATA_EMODULE),
+                           "cannot resolve '%s'", path);
     return trust_check(resolved, false, err);
 }

@@ -10,7 +10,9 @@
 
 /* Where `path` is a symbolic link: the folder of what it leads to, malloc-ed; else NULL.
  */
-char *linked_folder(const char *path);
+int linked_folder(char **out, const char *path, strata_error *err);
+/* Whether `name`, or a folder of it, is a symbolic link below `base`. */
+int linked_name(bool *out, const char *base, const char *name, strata_error *err);
 /* file_map_beneath of what base/name leads to, which has to lie in `folder` itself, as
  * linked_folder tells it. */
 int linked_map(struct file_bytes *out, const char *base, const char *name,

@@ -192,8 +192,8 @@ struct strata_network {
      * there is none, or no use for it. */
     const struct registry_layer *pointwise, *pooling, *slice, *gated, *projection,
         *perceptron, *inverted_residual, *bottleneck, *pooled_convolution;
-    const struct registry_layer *quantized_convolution, *quantized_deconvolution, *quantized_product,
-        *quantized_sum, *quantized_pooling, *quantized_attention;
+    const struct registry_layer *quantized_convolution, *quantized_deconvolution,
+        *quantized_product, *quantized_sum, *quantized_pooling, *quantized_attention;
     const strata_network *base;    /* NULL; or that of which this is a version for other
                                       sizes: all but the tensors is then the base's, and the
                                       layers where some name symbols; or that of which

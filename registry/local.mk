@@ -9,11 +9,13 @@ REGISTRY_SOURCES = \
 	registry/elf/image.c \
 	registry/elf/image.h \
 	registry/given.c \
-	registry/guard.c \
-	registry/guard.h \
 	registry/host.c \
 	registry/host.h \
 	registry/implementation.c \
+	registry/loading/guard.c \
+	registry/loading/guard.h \
+	registry/loading/mapped.c \
+	registry/loading/mapped.h \
 	registry/lookup.c \
 	registry/math/mode.c \
 	registry/math/mode.h \

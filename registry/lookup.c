@@ -246,19 +246,27 @@ static void append_searched(const strata_registry *r, strata_error *err)
         error_append(err, "\n  " REGISTRY_NO_PLUGIN);
 }
 
-static void append_rejected(const strata_registry *r, const struct key *key,
-                            strata_error *err)
+/* What is the same for every type, from "namespaces:" on, may be cut off by who tells of
+ * several: so it comes last. */
+static void append_rejected(const strata_registry *r, strata_error *err)
 {
     if (r->n_rejections > 0)
         error_append(err, "\n  rejected: %zu (see `strata list --rejected`)",
                      r->n_rejections);
+    for (size_t i = 0; i < r->n_rejections; i++)
+        if (r->rejections[i].path[0] != '/') /* a folder */
+            error_append(err, "\n    %s: %s", r->rejections[i].path,
+                         r->rejections[i].reason);
+}
+
+/* Files that have the type, but were rejected. */
+static void append_own(const strata_registry *r, const struct key *key, strata_error *err)
+{
     for (size_t i = 0; i < r->n_rejections; i++) {
         const struct rejection *x = &r->rejections[i];
-        if (x->path[0] != '/') /* a folder */
-            error_append(err, "\n    %s: %s", x->path, x->reason);
-        else if (name_listed(x->note.layers, key->name) &&
-                 (!key->ns || !strcmp(key->ns, x->note.ns)))
-            error_append(err, "\n    %s has %s::%s, but was rejected: %s", x->path,
+        if (x->path[0] == '/' && name_listed(x->note.layers, key->name) &&
+            (!key->ns || !strcmp(key->ns, x->note.ns)))
+            error_append(err, "\n  %s has %s::%s, but was rejected: %s", x->path,
                          x->note.ns, key->name, x->reason);
     }
 }
@@ -273,8 +281,9 @@ static int not_found(const strata_registry *r, const struct key *key,
         error_set(err, STRATA_ENOTFOUND, "no layer type '%s'", key->type);
     if (!versions[0])
         append_near(r, key, err);
+    append_own(r, key, err);
     append_searched(r, err);
-    append_rejected(r, key, err);
+    append_rejected(r, err);
     return STRATA_ENOTFOUND;
 }
 

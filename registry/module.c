@@ -18,8 +18,9 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
-#include "registry/guard.h"
+#include "registry/loading/guard.h"
 #include "registry/host.h"
+#include "registry/loading/mapped.h"
 #include "registry/name.h"
 
 #define refuse(err, ...) error_set(err, STRATA_EMODULE, __VA_ARGS__)
@@ -52,7 +53,8 @@ int module_open(struct module **out, const char *path, uint32_t driver, strata_e
         return status;
     m->resolved = realpath(path, NULL);
     return m->resolved ? STRATA_OK
-                       : error_errno(err, STRATA_EMODULE, "cannot resolve its path");
+                       : error_errno(err, status_of_errno(errno, STRATA_EMODULE),
+                                     "cannot resolve its path");
 }
 
 static int check_unchanged(const struct module *m, strata_error *err)
@@ -229,6 +231,8 @@ int module_load(struct module *m, void (*opened)(void *user), void *user,
     guard_arm(opened ? NULL : m->path); /* who watches sees how the process ends */
     /* NOW: a missing symbol shows here, not in run. LOCAL: no module sees another. */
     void *handle = dlopen(m->resolved, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (handle)
+        mapped_add(handle);
     if (handle && opened)
         opened(user);
     status = handle ? call_entry(m, handle, &module, err) : explain_dlerror(m, err);

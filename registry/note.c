@@ -350,10 +350,11 @@ static int read_file(struct note_result *out, const char *path, bool examine,
     if (fd < 0 && errno == ENXIO) /* a socket */
         return refuse(err, "not a regular file");
     if (fd < 0)
-        return error_errno(err, STRATA_EMODULE, "cannot open");
+        return error_errno(err, status_of_errno(errno, STRATA_EMODULE), "cannot open");
     int status;
     if (fstat(fd, &st) != 0) {
-        status = error_errno(err, STRATA_EMODULE, "cannot read its size");
+        status = error_errno(err, status_of_errno(errno, STRATA_EMODULE),
+                             "cannot read its size");
     } else if (!S_ISREG(st.st_mode)) {
         status = refuse(err, "not a regular file");
     } else {

@@ -435,6 +435,18 @@ for i in 1 2; do
     expect 0 '^y,0,1,1,2,' "a model is imported to the cache ($i)" env XDG_CACHE_HOME="$scratch/c" \
         $strata run "$scratch/m.onnx" "$scratch/x.npy" --top 1 -o csv
 done
+cp "$scratch"/c/strata/import/m-*.files "$scratch/list"
+expect 0 '^y,0,1,1,2,' 'by whatever path it is named' env XDG_CACHE_HOME="$scratch/c" \
+    sh -c "cd '$scratch' && $strata run m.onnx x.npy --top 1 -o csv"
+cmp "$scratch"/c/strata/import/m-*.files "$scratch/list" >"$log" 2>&1
+result $? 'it is imported once'
+for list in "$scratch"/c/strata/import/m-*.files; do
+    rm "$list" && mkdir "$list" && touch "$list/in-the-way"
+done
+expect 0 'm.onnx: will be imported anew the next time, too: ' \
+    'and a cache that cannot be written fails no run' env XDG_CACHE_HOME="$scratch/c" \
+    $strata run "$scratch/m.onnx" "$scratch/x.npy" --top 1 -o csv
+rm -r "$list"
 printf '\0\0\100\100\0\0\0\100' >"$scratch/w.bin"
 expect 0 '^y,0,1,0,3,' 'and anew where its data have changed' env XDG_CACHE_HOME="$scratch/c" \
     $strata run "$scratch/m.onnx" "$scratch/x.npy" --top 1 -o csv

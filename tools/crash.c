@@ -1,20 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The last words of a process that a signal ends: which plugin's code it was in. Nothing
- * here may allocate or wait, since the heap and its locks may be what is broken.
+ * here allocates, since the heap may be what is broken; what may wait for a lock has a
+ * limit.
  */
 #ifdef HAVE_CONFIG_H
 #include <config.h>
 #endif
 #include "tools/tool.h"
 
-#include <dlfcn.h>
 #include <execinfo.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <ucontext.h>
 #include <unistd.h>
 
-enum { FRAMES = 64, STACK = 1 << 16 };
+#include "registry/loading/guard.h"
+#include "registry/loading/mapped.h"
+
+enum { FRAMES = 64, STACK = 1 << 16, PATIENCE = 5 /* seconds */ };
 
 static const struct {
     int number;
@@ -24,28 +30,6 @@ static const struct {
               {SIGFPE, "SIGFPE"},
               {SIGILL, "SIGILL"},
               {SIGABRT, "SIGABRT"}};
-
-/* What plugins call: a fault in one of these is its caller's. So is one in what the
- * system brings. */
-static const char *const below[] = {"libcu", "libnv", "libdnnl.", "libgomp.",
-                                    "libstrata."};
-
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-static bool is_below(const char *file)
-{
-    if ((strncmp(file, "/lib", 4) == 0 || strncmp(file, "/usr/lib", 8) == 0) &&
-        !strstr(file, "/strata/"))
-        return true;
-    for (size_t i = 0; i < ARRAY_LENGTH(below); i++)
-        if (strncmp(last_part(file), below[i], strlen(below[i])) == 0)
-            return true;
-    return false;
-}
 
 static void append(char *text, size_t size, const char *more)
 {
@@ -65,21 +49,31 @@ static void append_hex(char *text, size_t size, uintptr_t x)
     append(text, size, digits + at);
 }
 
-/* The innermost frame of a shared object that is not below it. */
-static bool find_plugin(Dl_info *found, void **at)
+/* Of the code that the signal stopped; 0: this machine's registers are not known here. */
+static uintptr_t program_counter(const void *context)
+{
+    const ucontext_t *u = context;
+#if defined __x86_64__
+    return (uintptr_t)u->uc_mcontext.gregs[REG_RIP];
+#elif defined __aarch64__
+    return (uintptr_t)u->uc_mcontext.pc;
+#else
+    (void)u;
+    return 0;
+#endif
+}
+
+/* The innermost frame in a plugin: a fault in what plugins call is theirs. */
+static const struct mapped *find_plugin(const void *context, uintptr_t *at)
 {
     void *frames[FRAMES];
-    Dl_info own;
+    const struct mapped *found = mapped_at(*at = program_counter(context));
+    if (found)
+        return found;
     const int n = backtrace(frames, FRAMES);
-    if (!dladdr((void *)(uintptr_t)find_plugin, &own))
-        return false;
-    for (int i = 0; i < n; i++)
-        if (dladdr(frames[i], found) && found->dli_fname && found->dli_fname[0] == '/' &&
-            strcmp(found->dli_fname, own.dli_fname) != 0 && !is_below(found->dli_fname)) {
-            *at = frames[i];
-            return true;
-        }
-    return false;
+    for (int i = 0; i < n && !found; i++)
+        found = mapped_at(*at = (uintptr_t)frames[i]);
+    return found;
 }
 
 static const char *name_of(int number)
@@ -90,19 +84,23 @@ static const char *name_of(int number)
     return "a signal";
 }
 
-static void tell(int number)
+static void tell(int number, const void *context)
 {
-    char text[2048] = "strata: error: ended by ";
-    Dl_info found;
-    void *at;
+    char text[PATH_MAX + 512] = "strata: error: ended by ";
+    uintptr_t at;
     append(text, sizeof text, name_of(number));
-    if (find_plugin(&found, &at)) {
+    const struct mapped *found = find_plugin(context, &at);
+    if (found) {
         append(text, sizeof text, " in ");
-        append(text, sizeof text, found.dli_fname);
+        append(text, sizeof text, found->path);
         append(text, sizeof text, " (at 0x");
-        append_hex(text, sizeof text, (uintptr_t)at - (uintptr_t)found.dli_fbase);
+        append_hex(text, sizeof text, at - found->base);
         append(text, sizeof text,
                "); `strata check` of that file tries all that it does\n");
+    } else if (guard_loading()) { /* its constructors run before it is on the list */
+        append(text, sizeof text, " while ");
+        append(text, sizeof text, guard_loading());
+        append(text, sizeof text, " was loaded; `strata check` of that file tries it\n");
     } else {
         append(text, sizeof text,
                ", in no plugin's code; STRATA_CHECK=1 in the environment finds one that "
@@ -112,12 +110,17 @@ static void tell(int number)
         return; /* nobody is left to be told */
 }
 
-static void last_words(int number)
+/* Raised at the end, the signal ends the process as it would have: the shell, and a core
+ * file, know it. The unwinder, and who reads standard error, may keep this waiting. */
+static void last_words(int number, siginfo_t *info, void *context)
 {
+    (void)info;
     signal(number, SIG_DFL);
-    tell(number);
-    raise(
-        number); /* ends as it would have: the shell, and a core file, know the signal */
+    signal(SIGALRM, SIG_DFL);
+    alarm(PATIENCE);
+    tell(number, context);
+    alarm(0);
+    raise(number);
 }
 
 void tool_catch_crashes(void)
@@ -129,8 +132,9 @@ void tool_catch_crashes(void)
     sigaltstack(&other, NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(faults); i++) {
         struct sigaction before;
-        const struct sigaction own = {.sa_handler = last_words,
-                                      .sa_flags = SA_ONSTACK | (int)SA_RESETHAND};
+        const struct sigaction own = {.sa_sigaction = last_words,
+                                      .sa_flags =
+                                          SA_SIGINFO | SA_ONSTACK | (int)SA_RESETHAND};
         if (sigaction(faults[i].number, NULL, &before) == 0 &&
             before.sa_handler == SIG_DFL) /* a sanitizer's stays */
             sigaction(faults[i].number, &own, NULL);

@@ -146,26 +146,39 @@ static void change_level(int by)
     strata_set_logger(NULL, NULL, by < 0 ? STRATA_LOG_ERROR : log_level() + by);
 }
 
+static int find_here(char **here, const char *dirs)
+{
+    if (*here || (*here = getcwd(NULL, 0)))
+        return STRATA_OK;
+    const int status = status_of_errno(errno, STRATA_EIO);
+    tool_error("--plugin-path '%s': the working folder: %s", dirs, strerror(errno));
+    return status;
+}
+
 /* A relative folder is one of the working folder, as a file of --plugin is: it was typed
  * there. The registry, which may be told of folders by others, takes none. */
 static int take_plugin_path(struct tool_options *o, const char *dirs)
 {
-    char *here = getcwd(NULL, 0), *text = NULL;
+    char *here = NULL, *text = NULL;
     size_t size = 0;
+    int status = STRATA_OK;
     FILE *f = open_memstream(&text, &size);
-    for (const char *at = dirs; f && here; at++) {
+    for (const char *at = dirs; f; at++) {
         const size_t n = strcspn(at, ":");
-        fprintf(f, "%s%s%s%.*s", at == dirs ? "" : ":", n && *at != '/' ? here : "",
-                n && *at != '/' ? "/" : "", (int)n, at);
+        const bool relative = n && *at != '/';
+        if (relative && (status = find_here(&here, dirs)) != STRATA_OK)
+            break;
+        fprintf(f, "%s%s%s%.*s", at == dirs ? "" : ":", relative ? here : "",
+                relative ? "/" : "", (int)n, at);
         if (!*(at += n))
             break;
     }
     free(here);
     free(o->plugin_path);
     o->plugin_path = f && text_finish(f, &text) ? text : NULL;
-    if (o->plugin_path && here)
-        return STRATA_OK;
-    tool_error("--plugin-path '%s': %s", dirs, strerror(errno));
+    if (o->plugin_path || status != STRATA_OK)
+        return status;
+    tool_error("--plugin-path '%s': out of memory", dirs);
     return STRATA_ENOMEM;
 }
 

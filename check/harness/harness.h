@@ -200,8 +200,8 @@ int harness_run(struct harness_node *n, const struct registry_impl *impl, int ro
                 const void *const *weight, const strata_epilogue *epilogue,
                 void *const *out);
 
-/* Whether the impl's accept refuses that, which costs no values: the message is in n->err,
- * and n->vetoed says so, too. */
+/* Whether the impl's accept refuses that, which costs no values: the message is in
+ * n->err, and n->vetoed says so, too. */
 bool harness_refuses(struct harness_node *n, const struct registry_impl *impl, int row,
                      const struct harness_formats *formats,
                      const strata_epilogue *epilogue);

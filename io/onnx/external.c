@@ -10,8 +10,11 @@
 #include "io/onnx/private.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "core/text.h"
 #include "io/linked.h"
 #include "io/printable.h"
 
@@ -58,24 +61,39 @@ static int map_file(struct file_bytes *out, struct onnx_reader *r, const char *l
 {
     const uint64_t limit = r->limits->external_bytes;
     strata_error why = {0};
+    bool is = false;
     int status = file_map_beneath(out, r->folder, location, limit, &why);
-    if (status == STRATA_EINVAL && r->linked)
+    if (status == STRATA_EINVAL && r->linked &&
+        linked_name(&is, r->folder, location, r->err) != STRATA_OK)
+        return STRATA_ENOMEM;
+    if (is)
         return linked_map(out, r->folder, location, r->linked, limit, r->err);
     return status == STRATA_OK ? STRATA_OK : error_set(r->err, status, "%s", why.message);
+}
+
+/* What stat says while it can still be what will be opened. */
+static void look_at(struct stat *state, const struct onnx_reader *r, const char *location)
+{
+    char *path = text_print("%s/%s", r->folder, location);
+    if (!path || stat(path, state) != 0)
+        *state = (struct stat){0};
+    free(path);
 }
 
 static int open_file(struct onnx_reader *r, const char *location,
                      const struct file_bytes **out)
 {
     struct file_bytes file;
+    struct stat state;
     if ((*out = onnx_kept_file(r->memory, location)))
         return STRATA_OK;
+    look_at(&state, r, location);
     int status = map_file(&file, r, location);
     if (status != STRATA_OK) {
         error_prefix(r->err, "external data");
         return status;
     }
-    status = onnx_keep_file(r->memory, &file, location, r->err);
+    status = onnx_keep_file(r->memory, &file, location, &state, r->err);
     if (status != STRATA_OK)
         file_unmap(&file);
     else

@@ -12,6 +12,7 @@
 #include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/alloc.h"
 #include "core/checked.h"
@@ -29,6 +30,7 @@ struct block {
 struct kept_file {
     struct file_bytes bytes;
     char *name;
+    struct stat state; /* before it was opened */
 };
 
 struct onnx_memory {
@@ -132,7 +134,7 @@ void onnx_allow(struct onnx_memory *m, size_t file_bytes)
 }
 
 int onnx_keep_file(struct onnx_memory *m, const struct file_bytes *f, const char *name,
-                   strata_error *err)
+                   const struct stat *state, strata_error *err)
 {
     if (m->n_files >= MAX_FILES)
         return error_set(err, STRATA_EPARSE,
@@ -143,7 +145,7 @@ int onnx_keep_file(struct onnx_memory *m, const struct file_bytes *f, const char
     char *copy = duplicate(name, err);
     if (!copy)
         return STRATA_ENOMEM;
-    m->files[m->n_files++] = (struct kept_file){*f, copy};
+    m->files[m->n_files++] = (struct kept_file){*f, copy, *state};
     onnx_allow(m, f->size);
     return STRATA_OK;
 }
@@ -156,11 +158,13 @@ const struct file_bytes *onnx_kept_file(const struct onnx_memory *m, const char 
     return NULL;
 }
 
-const char *onnx_file_beside(const struct onnx_model *m, size_t i)
+const char *onnx_file_beside(const struct onnx_model *m, size_t i, struct stat *state)
 {
     const struct onnx_memory *memory = m->memory;
     for (size_t k = 0; k < memory->n_files; k++)
-        if (*memory->files[k].name && i-- == 0) /* "" is the model itself */
+        if (*memory->files[k].name && i-- == 0) { /* "" is the model itself */
+            *state = memory->files[k].state;
             return memory->files[k].name;
+        }
     return NULL;
 }

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "io/linked.h"
 #include "io/stand_in.h"
@@ -91,12 +92,14 @@ static int open_file(const struct onnx_model **out, const char *path, read_fn *r
     struct file_bytes file = {0};
     struct onnx_model *m = NULL;
     const struct onnx_limits *l = limits ? limits : &onnx_default_limits;
-    char *folder = file_folder(path, &e), *linked = linked_folder(path);
-    struct onnx_memory *memory = folder ? onnx_memory_new(&e) : NULL;
+    char *folder = file_folder(path, &e), *linked = NULL;
+    struct onnx_memory *memory = NULL;
     *out = NULL;
-    if (!memory || file_map(&file, path, l->file_bytes, &e) != STRATA_OK)
+    if (!folder || linked_folder(&linked, path, &e) != STRATA_OK ||
+        !(memory = onnx_memory_new(&e)) ||
+        file_map(&file, path, l->file_bytes, &e) != STRATA_OK)
         goto done;
-    if (onnx_keep_file(memory, &file, "", &e) != STRATA_OK)
+    if (onnx_keep_file(memory, &file, "", &(struct stat){0}, &e) != STRATA_OK)
         file_unmap(&file);
     else if (make(&m, memory, read, &file, path, folder, linked, l, &e) == STRATA_EPARSE)
         stand_in_tell(file.data, file.size, &e);

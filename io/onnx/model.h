@@ -197,9 +197,11 @@ int onnx_open(const struct onnx_model **out, const char *path,
 int onnx_parse(const struct onnx_model **out, const void *bytes, size_t size,
                const char *path, const struct onnx_limits *limits, strata_error *err);
 void onnx_close(const struct onnx_model *m);
-/* The i-th file beside the model that values were read from, as the model calls it; NULL:
- * there are fewer. */
-const char *onnx_file_beside(const struct onnx_model *m, size_t i);
+struct stat;
+/* The i-th file beside the model that values were read from, as the model calls it, and
+ * its state before it was opened, zeros where that is not known; NULL: there are fewer.
+ */
+const char *onnx_file_beside(const struct onnx_model *m, size_t i, struct stat *state);
 
 /* A TensorProto in a file of its own (input_0.pb): the graph of the model that is given
  * has it as its one initializer. */

@@ -26,7 +26,7 @@ char *onnx_copy_text(struct onnx_memory *m, const void *text, size_t size,
 /* The memory takes the mapping over and allows for a file of this size. name: as the
  * model calls it, "" for the model itself. */
 int onnx_keep_file(struct onnx_memory *m, const struct file_bytes *f, const char *name,
-                   strata_error *err);
+                   const struct stat *state, strata_error *err);
 void onnx_allow(struct onnx_memory *m, size_t file_bytes);
 const struct file_bytes *onnx_kept_file(const struct onnx_memory *m, const char *name);
 

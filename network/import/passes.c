@@ -10,7 +10,6 @@
 #include "core/alloc.h"
 #include "network/import/symbols/memo.h"
 
-/* All reasons as one message. */
 /* Where plugins were looked for is told once, behind the last of what it lets down. */
 static void append_refusal(strata_error *err, const char *text, bool last)
 {
@@ -19,6 +18,7 @@ static void append_refusal(strata_error *err, const char *text, bool last)
                  (int)(searched ? (size_t)(searched - text) : strlen(text)), text);
 }
 
+/* All reasons as one message. */
 int import_refused(const struct import *im, strata_error *err)
 {
     const size_t n =

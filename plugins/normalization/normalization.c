@@ -211,8 +211,8 @@ static bool has_lines(const struct norm_call *c, int64_t n)
 {
     const strata_run *r = c->run;
     return r->in[0].dtype == STRATA_FP32 && r->out[0].dtype == STRATA_FP32 &&
-           !c->residual && !c->sum && !(r->epilogue->flags & STRATA_EPILOGUE_ACTIVATION) &&
-           n <= GATHER_STRETCH;
+           !c->residual && !c->sum &&
+           !(r->epilogue->flags & STRATA_EPILOGUE_ACTIVATION) && n <= GATHER_STRETCH;
 }
 
 static void norm_lines(const struct norm_call *c, const struct norm_lines_code *code,

@@ -18,8 +18,8 @@
 int trial_modules(struct module **modules, size_t n, strata_error *err);
 
 /* The program: opens each file and writes to standard output TRIAL_OPENED when its
- * constructors are done and TRIAL_DONE when its tables are read, good or bad; TRIAL_UNREAD
- * instead where memory or descriptors ran out, so that nothing was tried. */
+ * constructors are done and TRIAL_DONE when its tables are read, good or bad;
+ * TRIAL_UNREAD instead where memory or descriptors ran out, so that nothing was tried. */
 #define TRIAL_OPENED 'o'
 #define TRIAL_DONE 'd'
 #define TRIAL_UNREAD 'u'

@@ -171,6 +171,8 @@ static const char *make_store(const char *location)
         cr_assert_eq(symlink("../blobs/w", in_scratch("snapshot/w.bin")), 0);
         cr_assert_eq(symlink("../outside.bin", in_scratch("snapshot/out")), 0);
         cr_assert_eq(symlink("../blobs", in_scratch("snapshot/all")), 0);
+        spill("snapshot/hard", stored, sizeof stored);
+        cr_assert_eq(link(in_scratch("snapshot/hard"), in_scratch("other")), 0);
     }
     return in_scratch("snapshot/m.onnx");
 }
@@ -183,6 +185,7 @@ Test(onnx_external, a_model_that_is_a_link_has_links_beside_it)
         {"w.bin", NULL},
         {"all/w", NULL},
         {"out", "leads to"},
+        {"hard", "has 2 hard links"}, /* what stands beside it is refused as without */
         {"all/../outside.bin", "leads to"},
         {"../snapshot/m.onnx/../w.bin", "cannot be opened"},
         {"none", "cannot be opened"},
@@ -201,6 +204,24 @@ Test(onnx_external, a_model_that_is_a_link_has_links_beside_it)
         cr_expect_eq(((const float *)m->graph.initializers->data)[1], 2);
         onnx_close(m);
     }
+}
+
+/* Whoever keeps what was read has to know of which file that was. */
+Test(onnx_external, the_state_of_a_file_is_that_of_before)
+{
+    strata_error err = {0};
+    const struct onnx_model *m = NULL;
+    struct stat before, told;
+    const char *path = make_model(EXTERNAL(ENTRY("location", "w.bin")));
+    cr_assert_eq(stat(in_scratch("net/w.bin"), &before), 0);
+    cr_assert_eq(onnx_open(&m, path, NULL, &err), STRATA_OK, "%s", err.message);
+    spill("net/new", "other", 5);
+    cr_assert_eq(rename(in_scratch("net/new"), in_scratch("net/w.bin")), 0);
+    cr_expect_str_eq(onnx_file_beside(m, 0, &told), "w.bin");
+    cr_expect_eq(told.st_ino, before.st_ino);
+    cr_expect_eq(told.st_size, before.st_size);
+    cr_expect_null(onnx_file_beside(m, 1, &told));
+    onnx_close(m);
 }
 
 Test(onnx_external, what_stands_for_a_file_is_told)

@@ -211,7 +211,7 @@ Test(fuse, scales_take_activations_in_every_format)
             }
 }
 
-/* Planes that are cut otherwise, and dims of 1 that move; some in linear formats alone. */
+/* Planes that are cut otherwise, and dims of 1 that move; some in linear formats only. */
 Test(fuse, shuffles_are_erased_in_every_format)
 {
     static const struct {

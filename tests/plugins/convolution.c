@@ -166,8 +166,8 @@ static const struct layer_case large[] = {
     {"Convolution", "filters = 250; kernel = 3; pad = 1", .in = {S4(32, 16, 14, 14)}},
     {"Convolution", "filters = 184; kernel = 1x2", .in = {S4(11, 24, 67, 71)}},
     {"Convolution", "filters = 120; kernel = 2x1", .in = {S4(11, 32, 67, 71)}},
-    /* An odd number of rows of tiles of 192 pixels by 128 filters, two and three a row, so
-     * that the last row's make pairs with each other. */
+    /* An odd number of rows of tiles of 192 pixels by 128 filters, two and three a row,
+     * so that the last row's make pairs with each other. */
     {"Convolution", "filters = 250; kernel = 1", .in = {S4(7, 330, 29, 16)}},
     {"Convolution", "filters = 360; kernel = 3; pad = 1", .in = {S4(3, 40, 41, 29)}},
     /* Blocks that keep what windows reach: parts of an image, several images, channels

@@ -182,7 +182,6 @@ Test(trial, a_loader_without_memory_is_no_fault_of_the_module)
     int status = module_load(m, NULL, NULL, &err);
     cr_assert_eq(setrlimit(RLIMIT_AS, &limit), 0);
     cr_expect_eq(status, STRATA_ENOMEM, "%s", err.message);
-    cr_expect_not_null(strstr(err.message, "out of memory: "), "%s",
-                       err.message);
+    cr_expect_not_null(strstr(err.message, "out of memory: "), "%s", err.message);
     module_free(m);
 }

@@ -102,6 +102,21 @@ expect 0 'constructor called exit\(1\)' 'list --rejected tells its code' \
     $strata list --rejected --plugin-path "$scratch/modules"
 expect 0 "^$scratch/modules/leaky.so +constructor" 'a relative folder is one of the working folder' \
     $strata list --rejected --plugin-path /none:modules
+gone() { # gone FOLDERS: the working folder is removed
+    mkdir gone && (cd gone && rmdir ../gone && $strata list --rejected --plugin-path "$1")
+}
+expect 0 "^$scratch/modules/leaky.so +constructor" 'an absolute one needs no working folder' \
+    gone "$scratch/modules"
+expect 2 "^strata: error: --plugin-path 'x': the working folder: No such file" \
+    'and a relative one says what is missing' gone x
+# Of several types that are missing, each says why.
+mkdir rejected
+$CC -shared -fPIC -DSTRATA_ABI_REQUIRED_MINOR=99 -I"$srcdir/include" -I"$builddir/include" \
+    "$srcdir/examples/plugins/leaky_relu/leaky_relu.c" -o rejected/bad.so 2>log
+sed 's/^\[layer y.*/[layer z]\ntype = Nosuch\ninputs = x\n&\ninputs = z/' leaky.ini >missing.ini
+expect 2 'bad.so has org.example::LeakyReLU, but was rejected: needs ABI 1.99' \
+    'the second type that is missing says why' \
+    $strata run missing.ini random:1 --plugin-path "$scratch/rejected"
 # A run that a signal ends says in whose code.
 sed 's/const params \*p = r->params;/&\n    raise(SIGSEGV);/; 1a#include <signal.h>' \
     "$srcdir/examples/plugins/leaky_relu/leaky_relu.c" >crash.c
@@ -112,6 +127,22 @@ if [ -n "${SANITIZER_CFLAGS:-}" ]; then
 else
     expect 139 'ended by SIGSEGV in .*/crash.so \(at 0x[0-9a-f]+\); `strata check`' "$claim" \
         $strata run leaky.ini random:1 --plugin ./crash.so --costs analytic
+    cp crash.so libcustom.so
+    expect 139 'ended by SIGSEGV in .*/libcustom.so \(at 0x' 'whatever its name is' \
+        $strata run leaky.ini random:1 --plugin ./libcustom.so --costs analytic
+    long=$(printf '%0200d' 0)
+    long=$long/$long/$long/$long/$long/$long/$long/$long/$long/$long
+    mkdir -p "$long" && cp crash.so "$long"
+    expect 139 'crash.so \(at 0x[0-9a-f]+\); `strata check` of that file .* does$' \
+        'and however long' $strata run leaky.ini random:1 --plugin "./$long/crash.so" \
+        --costs analytic
+    sed 's/raise(SIGSEGV)/*(volatile int *)8 = 1/' crash.c >direct.c
+    $CC -shared -fPIC -I"$srcdir/include" -I"$builddir/include" direct.c -o direct.so 2>log
+    expect 139 'ended by SIGSEGV in .*/direct.so \(at 0x' 'or how' \
+        $strata run leaky.ini random:1 --plugin ./direct.so --costs analytic
+    module loads '__attribute__((constructor)) static void go(void) { abort(); }'
+    expect 134 'ended by SIGABRT while .*/loads.so was loaded; `strata check`' 'or when' \
+        $strata run leaky.ini random:1 --plugin ./loads.so --costs analytic
     expect 1 'run was killed by SIGSEGV' 'and the checker tells which call' \
         $strata check ./crash.so --quick
 fi

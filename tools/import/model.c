@@ -122,34 +122,45 @@ static char *cache_path(const char *path, const struct stat *s)
  * NET.files has a line for each that an import has read: its state, and its name. Written
  * last, so that what it stands beside is whole. */
 
-static bool hash_beside(uint64_t *hash, const char *path, const char *name)
+/* False: it is not there, or no longer what it was; NULL: that does not matter. */
+static bool hash_beside(uint64_t *hash, const struct stat *was, const char *path,
+                        const char *name)
 {
     struct stat s;
     char *folder = file_folder(path, NULL);
-    char *full = folder ? text_print("%s/%s", folder, name) : NULL;
+    char *typed = folder ? text_print("%s/%s", folder, name) : NULL;
+    char *full = typed ? realpath(typed, NULL) : NULL; /* however the model is called */
     const bool is = full && stat(full, &s) == 0;
     *hash = is ? hash_file(&s, full) : 0;
+    const bool same = is && (!was || hash_file(was, full) == *hash);
     free(full);
+    free(typed);
     free(folder);
-    return is;
+    return same;
 }
 
-static int write_beside(const struct onnx_model *model, const char *path, const char *ini,
-                        strata_error *err)
+/* Without the list the model is imported again the next time, as where data were replaced
+ * while they were read. */
+static int write_beside(const struct onnx_model *model, const char *path,
+                        const char *list, strata_error *err)
 {
-    char *list = with_suffix(ini, ".files"), *text = NULL;
+    char *text = NULL;
     size_t size = 0;
     const char *name;
+    struct stat was;
     uint64_t hash;
+    int status = STRATA_OK;
     FILE *f = open_memstream(&text, &size);
-    for (size_t i = 0; f && (name = onnx_file_beside(model, i)); i++)
-        if (hash_beside(&hash, path, name))
+    for (size_t i = 0; f && (name = onnx_file_beside(model, i, &was)); i++)
+        if (hash_beside(&hash, &was, path, name))
             fprintf(f, "%016" PRIx64 " %s\n", hash, name);
-    int status = f && text_finish(f, &text) && list
-                     ? file_write(list, text, size, err)
-                     : error_no_memory(err, 0, "files beside a model");
+        else
+            status = error_set(err, STRATA_EIO, "'%s' beside it has changed", name);
+    if (!f || !text_finish(f, &text))
+        status = error_no_memory(err, 0, "files beside a model");
+    else if (status == STRATA_OK)
+        status = file_write(list, text, size, err);
     free(text);
-    free(list);
     return status;
 }
 
@@ -158,7 +169,7 @@ static bool line_holds(char *line, const char *path)
     uint64_t hash;
     char *end;
     const uint64_t was = strtoull(line, &end, 16);
-    return *end == ' ' && hash_beside(&hash, path, end + 1) && hash == was;
+    return *end == ' ' && hash_beside(&hash, NULL, path, end + 1) && hash == was;
 }
 
 /* Whether an import that lies in the cache is of the files that there are now. */
@@ -180,11 +191,29 @@ static bool is_current(const char *ini, const char *path)
     return is;
 }
 
-int model_cached(char **ini, const char *path, strata_registry *registry,
-                 strata_error *err)
+/* Import to the cache, without a list of an earlier import meanwhile. */
+static int import_anew(const char *path, const char *ini, strata_registry *registry,
+                       strata_error *err)
 {
     const struct model_options none = {0};
     const struct onnx_model *model = NULL;
+    strata_error why = {0};
+    char *list = with_suffix(ini, ".files");
+    if (!list)
+        return error_no_memory(err, 0, "a path");
+    unlink(list);
+    int status = model_import(path, ini, &none, registry, &model, NULL, err);
+    if (status == STRATA_OK && write_beside(model, path, list, &why) != STRATA_OK)
+        log_line(STRATA_LOG_WARNING, "%s: will be imported anew the next time, too: %s",
+                 path, why.message);
+    onnx_close(model);
+    free(list);
+    return status;
+}
+
+int model_cached(char **ini, const char *path, strata_registry *registry,
+                 strata_error *err)
+{
     struct stat s;
     *ini = NULL;
     if (stat(path, &s) != 0)
@@ -196,11 +225,5 @@ int model_cached(char **ini, const char *path, strata_registry *registry,
                          "XDG_CACHE_HOME or HOME, or write a network with `strata "
                          "import`",
                          path);
-    if (is_current(*ini, path))
-        return STRATA_OK;
-    int status = model_import(path, *ini, &none, registry, &model, NULL, err);
-    if (status == STRATA_OK)
-        status = write_beside(model, path, *ini, err);
-    onnx_close(model);
-    return status;
+    return is_current(*ini, path) ? STRATA_OK : import_anew(path, *ini, registry, err);
 }

@@ -86,11 +86,12 @@ static void concatenated(struct import *im, struct node *n)
     between(im, n, "Concat", 2, (n->n_in - 2) / 3, 0);
 }
 
+/* Unlike that of Softmax, the default axis is the last at every opset. */
 static void softmax(struct import *im, struct node *n)
 {
     const struct value *x = upgrade_input(im, n, 0);
     const int64_t opset = node_integer(n, "opset", GRAPH_OPSET);
-    int64_t axis = node_integer(n, "axis", opset < 13 ? 1 : -1);
+    int64_t axis = node_integer(n, "axis", -1);
     axis += x && axis < 0 ? x->rank : 0;
     if (x && opset < 13 && axis + 1 != x->rank) { /* of all behind it, as one dim */
         import_refuse_node(im, n, NULL, "axis %lld of opset %lld is not the last",

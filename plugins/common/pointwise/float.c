@@ -315,7 +315,7 @@ ROW_INLINE void float_rows(int op, const struct pointwise_constants *k, float *y
 
 ROW_FUNCTIONS(float)
 
-/* ---- truths -----------------------------------------------------------------------------
+/* ---- truths --------------------------------------------------------------------------
  * Straight to bytes: a row of floats in between would be four times as many. */
 
 #define TRUTHS(right)                                                                    \

@@ -194,6 +194,11 @@ static const struct {
      "init s f - 1\ninit z u - 2\ninit q f - 0.00390625\ninit p u - 0\n"
      "node com.microsoft::QLinearSoftmax a,s,z,q,p -> y axis=1 opset=12\n" Y,
      "1x2: 69 187"},
+    {"QLinearSoftmax without an axis",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit a u 1x2x2 2 3 3 2\n"
+     "init s f - 1\ninit z u - 2\ninit q f - 0.00390625\ninit p u - 0\n"
+     "node com.microsoft::QLinearSoftmax a,s,z,q,p -> y opset=12\n" Y,
+     "1x2x2: 69 187 187 69"},
     {"QLinearWhere",
      "ir 8\nopset 17\nopset com.microsoft 1\ninit c b 2 1 0\ninit a u 2 10 20\n"
      "init s f - 0.5\ninit z u - 0\ninit b u 2 4 6\ninit q f - 1\n"

@@ -28,7 +28,7 @@ static const char net[] =
         PAIR("b") "[layer p]\ntype = Pooling\nkernel = 2\ninputs = b.d\n" PAIR("p")
             PRODUCT("c", "p.d");
 
-/* fault: the allocation that fails; 0: none. Those of loading are tests/registry/faults'. */
+/* fault: the allocation that fails; 0: none. Loading's are those of tests/registry. */
 static int mix(struct planning *p, long fault, bool lasts)
 {
     cr_assert_eq(planning_load(p, in_scratch("net.ini"), NULL, NULL, 0), STRATA_OK);

@@ -5,7 +5,7 @@
 #ifdef HAVE_CONFIG_H
 #include <config.h>
 #endif
-#include "registry/guard.h"
+#include "registry/loading/guard.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -41,4 +41,9 @@ void guard_arm(const char *path)
     if (path)
         pthread_once(&once, install);
     loading = path;
+}
+
+const char *guard_loading(void)
+{
+    return loading;
 }
