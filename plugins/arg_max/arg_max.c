@@ -8,7 +8,7 @@
 
 #include "plugins/common/dense.h"
 #include "plugins/common/lines.h"
-#include "plugins/common/reduce.h"
+#include "plugins/common/reduce/reduce.h"
 #include "plugins/common/walk.h"
 
 #define COLUMNS 1024 /* that are looked at together */

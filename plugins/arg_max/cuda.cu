@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ArgMax on CUDA: the best element and its index, by plugins/common/reduce.cuh. A
+ * ArgMax on CUDA: the best element and its index, by plugins/common/reduce/reduce.cuh. A
  * smallest element is the largest of the negated ones (integers: of the complements).
  */
-#include "plugins/common/reduce.cuh"
+#include "plugins/common/reduce/reduce.cuh"
 
 static __device__ inline float number(float x)
 {

@@ -16,7 +16,7 @@ EXTRA_DIST += plugins/bottleneck/accept.cuh plugins/bottleneck/block.cuh \
 	plugins/bottleneck/roll_job.cuh plugins/bottleneck/roll_share.cuh \
 	plugins/bottleneck/share.cuh plugins/bottleneck/stages.cuh \
 	plugins/bottleneck/stream.cuh plugins/bottleneck/stream_job.cuh \
-	plugins/bottleneck/stream_share.cuh plugins/bottleneck/strip.cuh \
+	plugins/bottleneck/strip.cuh \
 	plugins/bottleneck/strip_block.cuh plugins/bottleneck/strip_job.cuh \
 	plugins/bottleneck/strip_share.cuh plugins/bottleneck/strip_tail.cuh
 if HAVE_CUDA

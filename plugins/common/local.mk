@@ -15,10 +15,10 @@ EXTRA_DIST += \
 	plugins/common/index.cuh \
 	plugins/common/index.h \
 	plugins/common/lines.h \
-	plugins/common/reduce.cuh \
-	plugins/common/reduce.h \
-	plugins/common/reduce_cut.cuh \
-	plugins/common/reduce_plan.h \
+	plugins/common/reduce/cut.cuh \
+	plugins/common/reduce/plan.h \
+	plugins/common/reduce/reduce.cuh \
+	plugins/common/reduce/reduce.h \
 	plugins/common/product/fours.cuh \
 	plugins/common/product/hopper.cuh \
 	plugins/common/product/hopper_tile.cuh \

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "plugins/common/activate.h"
-#include "plugins/common/reduce.h"
+#include "plugins/common/reduce/reduce.h"
 #include "plugins/common/walk.h"
 #include "plugins/normalization/normalization.h"
 

@@ -12,7 +12,7 @@
  */
 #include "plugins/common/dense.h"
 #include "plugins/common/image.h"
-#include "plugins/common/reduce.h"
+#include "plugins/common/reduce/reduce.h"
 #include "plugins/common/walk.h"
 #include "plugins/common/window.h"
 #include "plugins/pooling/pairs.h"

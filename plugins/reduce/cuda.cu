@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reduce on CUDA: what is gathered of an element, by plugins/common/reduce.cuh. Floats
+ * Reduce on CUDA: what is gathered of an element, by plugins/common/reduce/reduce.cuh. Floats
  * gather in FP32, integers in 64 bits.
  */
-#include "plugins/common/reduce.cuh"
+#include "plugins/common/reduce/reduce.cuh"
 #include "plugins/reduce/floats.cuh"
 
 enum { TAKE_SUM, TAKE_ABS, TAKE_SQUARE, TAKE_PRODUCT, TAKE_MAX, TAKE_MIN };

@@ -5,7 +5,7 @@
 #ifndef PLUGINS_REDUCE_FLOATS_CUH
 #define PLUGINS_REDUCE_FLOATS_CUH
 
-#include "plugins/common/reduce.cuh"
+#include "plugins/common/reduce/reduce.cuh"
 #include "plugins/reduce/number.cuh"
 
 /* ---- log of a sum of exponentials ------------------------------------------------- */

@@ -8,8 +8,8 @@
 
 #include <float.h>
 
-#include "plugins/common/reduce.h"
-#include "plugins/common/reduce_plan.h"
+#include "plugins/common/reduce/reduce.h"
+#include "plugins/common/reduce/plan.h"
 
 #define REDUCE_STRETCH GATHER_STRETCH /* elements that are converted at once */
 

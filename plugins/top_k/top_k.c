@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "plugins/common/dense.h"
-#include "plugins/common/reduce.h"
+#include "plugins/common/reduce/reduce.h"
 #include "plugins/common/walk.h"
 #include "plugins/top_k/few.h"
 

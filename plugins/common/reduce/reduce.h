@@ -5,8 +5,8 @@
  * folded; columns each for themselves, row after row. Memory is taken in stretches that
  * lie in one piece.
  */
-#ifndef PLUGINS_COMMON_REDUCE_H
-#define PLUGINS_COMMON_REDUCE_H
+#ifndef PLUGINS_COMMON_REDUCE_REDUCE_H
+#define PLUGINS_COMMON_REDUCE_REDUCE_H
 
 #include <stdbool.h>
 
@@ -369,4 +369,4 @@ static inline const float *gather_load(const strata_tensor *t, int64_t at, int64
     return buffer;
 }
 
-#endif /* PLUGINS_COMMON_REDUCE_H */
+#endif /* PLUGINS_COMMON_REDUCE_REDUCE_H */

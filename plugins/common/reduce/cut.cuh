@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "plugins/common/reduce_plan.h"
+#include "plugins/common/reduce/plan.h"
 
 struct reduce_cut {
     const void *x;

@@ -25,12 +25,12 @@
  *   void close(const Tally &, int64_t at) const  write the output element at offset `at`
  * An Op may overload take_along, take_rows, blank_pack and join_lanes.
  */
-#ifndef PLUGINS_COMMON_REDUCE_CUH
-#define PLUGINS_COMMON_REDUCE_CUH
+#ifndef PLUGINS_COMMON_REDUCE_REDUCE_CUH
+#define PLUGINS_COMMON_REDUCE_REDUCE_CUH
 
 #include "kernels/layer.cuh"
 #include "kernels/overlap.cuh"
-#include "plugins/common/reduce_cut.cuh"
+#include "plugins/common/reduce/cut.cuh"
 
 #define PIECE_BLOCKS 1056 /* to be had, where there is work for them */
 #define ROW_PIECES 1024   /* of one output at most */
@@ -446,4 +446,4 @@ static void reduce_launch(const reduce_cut &c, const Op &op, cudaStream_t stream
         reduce_launch_width<T, 1, Op>(c, op, stream);
 }
 
-#endif /* PLUGINS_COMMON_REDUCE_CUH */
+#endif /* PLUGINS_COMMON_REDUCE_REDUCE_CUH */
