@@ -13,6 +13,7 @@ function split_parameter(text) {
     match(text, /[a-z_0-9]+$/)
     name = substr(text, RSTART)
     type = substr(text, 1, RSTART - 1)
+    sub(/^ +/, "", type) # a list that begins on a line of its own
     sub(/ +$/, "", type)
 }
 
