@@ -109,7 +109,8 @@ npy close.npy f4 100 101 102 103
 expect 1 'beyond the tolerance of 0.0001; all' 'FP32 is held to 1e-4' \
     $strata compare a.ini b.ini -D D=fp32 --input close.npy
 expect 0 'ok: all are within the tolerance of 0.1; all pass' 'BF16 to 0.1' \
-    $strata compare a.ini b.ini -D D=bf16 --set build.precision=bf16 --input close.npy
+    $strata compare a.ini b.ini -D D=bf16 --set build.precision=bf16 \
+    --set network.output_formats=bf16:bmn --input close.npy
 npy kinds.npy b1 1 0 1 1
 expect 1 'beyond the tolerance of 0; all pass' 'truth values are held to both of theirs' \
     $strata compare a.ini b.ini -D D=bool --input kinds.npy
