@@ -14,6 +14,14 @@ TestSuite(near, .init = open_folder, .fini = close_folder, .timeout = 600);
 
 #define OK(call) cr_assert_eq((call), STRATA_OK, "%s", s.err.message)
 
+/* Times of no machine, below what the model allows: what is timed first is soon proved,
+ * and another way is one that nobody has timed. */
+static void price_low(struct cost_table *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        t->entries[i].cost.ns = 10 + (int64_t)i % 7;
+}
+
 /* A plan by all costs, or by as few as prove it. */
 static void open_planned(struct planning *s, struct cost_table *base, bool everything)
 {
@@ -22,6 +30,7 @@ static void open_planned(struct planning *s, struct cost_table *base, bool every
     write_fire("n");
     open(s, NULL);
     record(s, base);
+    price_low(base);
     struct replay r = replay_of(base);
     cost_table_free(&s->planner->known);
     cost_table_init(&s->planner->known, "host");
