@@ -230,54 +230,6 @@ Test(engine, impls_over_the_workspace_limit_or_not_deterministic_are_refused)
     release(&s);
 }
 
-static int count_and_stop(void *user)
-{
-    return ++*(int *)user >= 3;
-}
-
-Test(engine, a_build_ends_when_whom_it_asks_says_so)
-{
-    static const char *const measured[] = {"build.costs=measure"};
-    struct session s;
-    int asked = 0;
-    strata_set_interrupt(count_and_stop, &asked);
-    cr_expect_eq(build(&s, small, measured, 1), STRATA_EBUSY);
-    cr_expect(strstr(s.err.message, "interrupted while costs were measured") && !s.engine,
-              "%s", s.err.message);
-    cr_expect_geq(asked, 3);
-    strata_set_interrupt(NULL, NULL);
-    s.err = (strata_error){0};
-    cr_expect_eq(strata_engine_build(&s.engine, s.handle, s.network, &s.err), STRATA_OK,
-                 "%s", s.err.message);
-    release(&s);
-}
-
-struct one_yes {
-    int asked, at; /* the ask that is answered with 1 */
-};
-
-static int say_once(void *user)
-{
-    struct one_yes *y = user;
-    return ++y->asked == y->at;
-}
-
-Test(engine, one_yes_ends_a_build_wherever_it_is_heard)
-{
-    static const char *const measured[] = {"build.costs=measure"};
-    struct one_yes y;
-    struct session s;
-    strata_set_interrupt(say_once, &y);
-    for (int at = 1; at <= 24; at++) {
-        y = (struct one_yes){.at = at};
-        const int status = build(&s, small, measured, 1);
-        cr_expect_eq(status, y.asked < at ? STRATA_OK : STRATA_EBUSY, "at ask %d", at);
-        cr_expect_eq(s.engine == NULL, status != STRATA_OK);
-        release(&s);
-    }
-    strata_set_interrupt(NULL, NULL);
-}
-
 Test(engine, memory_all_comes_back)
 {
     struct session s;

@@ -16,6 +16,7 @@ CRITERION_TESTS += \
 	tests/engine/pads \
 	tests/engine/parts \
 	tests/engine/random_networks \
+	tests/engine/measure/interrupt \
 	tests/engine/refusal \
 	tests/engine/save \
 	tests/engine/sizes/budget \
@@ -90,6 +91,8 @@ tests_engine_models_SOURCES = tests/engine/models.c tests/engine/session.c \
 	tests/engine/session.h tests/engine/yolo_boxes.c tests/engine/yolo_boxes.h \
 	tests/support/models.c tests/support/models.h
 tests_engine_math_mode_SOURCES = tests/engine/math/mode.c \
+	tests/engine/engine_session.h
+tests_engine_measure_interrupt_SOURCES = tests/engine/measure/interrupt.c \
 	tests/engine/engine_session.h
 tests_engine_pads_SOURCES = tests/engine/pads.c tests/engine/engine_session.h
 tests_engine_parts_SOURCES = tests/engine/parts.c tests/engine/batch_net.h
