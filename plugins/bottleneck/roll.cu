@@ -7,24 +7,13 @@
 
 #define LEAST_PIXELS 3000
 
-static const char *refuse_channels(const bottleneck_shape &s)
-{
-    if (s.shortcut)
-        return "it adds no product of its input";
-    return s.channels > 1024 || s.results > 1024 || s.reduced > 128 || s.convolved > 128
-               ? "it is for up to 1024 channels, 128 of them between"
-           : s.reduced <= 64 && s.convolved <= 64
-               ? "it is for more than 64 channels between"
-               : NULL;
-}
-
 static const many_way<roll_job> way = {
     .kernel = (const void *)roll_kernel,
     .pack = ring_pack_kernel,
     .cluster = ROLL_CLUSTER,
     .threads = ROLL_THREADS,
     .least = LEAST_PIXELS,
-    .refuse = refuse_channels,
+    .refuse = ring_refuse,
     .plan = roll_plan,
     .work = [](const roll_job &j) { return (int64_t)j.height * j.width; },
     .matrices = [](const roll_job &j) { return 2 * roll_pieces(j); },

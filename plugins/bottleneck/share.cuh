@@ -242,4 +242,16 @@ static inline cudaLaunchConfig_t bottleneck_config(cudaLaunchAttribute (&attribu
     return config;
 }
 
+/* Why weights of such channels do not go through a ring, or NULL. */
+static inline const char *ring_refuse(const bottleneck_shape &s)
+{
+    if (s.shortcut)
+        return "it adds no product of its input";
+    return s.channels > 1024 || s.results > 1024 || s.reduced > 128 || s.convolved > 128
+               ? "it is for up to 1024 channels, 128 of them between"
+           : s.reduced <= 64 && s.convolved <= 64
+               ? "it is for more than 64 channels between"
+               : NULL;
+}
+
 #endif /* PLUGINS_BOTTLENECK_SHARE_CUH */

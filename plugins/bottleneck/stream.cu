@@ -55,24 +55,13 @@ static bool stream_map(stream_job *j, const void *x, int64_t images, int32_t cha
                           j->tile_w + 2);
 }
 
-static const char *refuse_channels(const bottleneck_shape &s)
-{
-    if (s.shortcut)
-        return "it adds no product of its input";
-    return s.channels > 1024 || s.results > 1024 || s.reduced > 128 || s.convolved > 128
-               ? "it is for up to 1024 channels, 128 of them between"
-           : s.reduced <= 64 && s.convolved <= 64
-               ? "it is for more than 64 channels between"
-               : NULL;
-}
-
 static const many_way<stream_job> way = {
     .kernel = (const void *)stream_kernel,
     .pack = ring_pack_kernel,
     .cluster = STREAM_CLUSTER,
     .threads = STREAM_THREADS,
     .least = LEAST_TILES,
-    .refuse = refuse_channels,
+    .refuse = ring_refuse,
     .plan = stream_plan,
     .work = [](const stream_job &j) { return (int64_t)j.tiles.d; },
     .matrices = [](const stream_job &j) { return 2 * stream_pieces(j); },
