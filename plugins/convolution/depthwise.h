@@ -316,7 +316,7 @@ static inline void depthwise_compute(const struct depthwise *d, float *y, const 
         run(&b);
         if (!done)
             activate_row(e->activation, e->alpha, e->beta, b.y + from * out,
-                                 (b.to - from) * out);
+                         (b.to - from) * out);
     }
 }
 
