@@ -27,11 +27,8 @@ struct wait_payload {
     uint64_t record;
 };
 
-static int wait_for_record(void *payload, void *native, strata_error *err)
+static int wait_for_record(const struct wait_payload *w)
 {
-    const struct wait_payload *w = payload;
-    (void)native;
-    (void)err;
     pthread_mutex_lock(&w->event->lock);
     while (w->event->completed < w->record)
         pthread_cond_wait(&w->event->happened, &w->event->lock);
@@ -50,7 +47,9 @@ static void end_wait(struct host_event *e)
 static int wait_in_stream(void *payload, void *native, strata_error *err)
 {
     const struct wait_payload *w = payload;
-    int status = wait_for_record(payload, native, err);
+    (void)native;
+    (void)err;
+    int status = wait_for_record(w);
     end_wait(w->event);
     return status;
 }
@@ -114,10 +113,11 @@ int host_event_create(struct device *d, strata_event **out, strata_error *err)
 int host_event_synchronize(strata_event *base, strata_error *err)
 {
     struct host_event *e = host_event(base);
+    (void)err;
     pthread_mutex_lock(&e->lock);
     struct wait_payload w = {e, e->recorded};
     pthread_mutex_unlock(&e->lock);
-    return wait_for_record(&w, NULL, err);
+    return wait_for_record(&w);
 }
 
 void host_event_destroy(strata_event *base)

@@ -35,9 +35,9 @@
 static struct {
     pthread_mutex_t lock; /* guards everything below */
     pthread_cond_t changed;
-    atomic_int holders;
-    bool made; /* thread is to be joined */
-    bool gone; /* it has seen that there is no holder */
+    atomic_int holders, giving; /* of those, who gave way */
+    bool made;                  /* thread is to be joined */
+    bool gone;                  /* it has seen that there is no holder */
     pthread_t thread;
 } ballast = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -69,11 +69,8 @@ static bool threads_available(int n)
 
 static void make_team(int n)
 {
-    int seen = 0;
 #pragma omp parallel num_threads(n)
-#pragma omp atomic
-    seen += 1;
-    (void)seen;
+    sched_yield(); /* a region of nothing would be left out */
 }
 
 /* A team lasts as long as the thread that made it. Without threads to spare there is
@@ -91,17 +88,12 @@ static void *be_ballast(void *threads)
     return NULL;
 }
 
-/* More than there are processors, whatever teams the holders have. */
-static int ballast_threads(void)
-{
-    const int n = team_processors() + 1;
-    return n < BALLAST_MOST ? n : BALLAST_MOST;
-}
-
-/* The lock is held; a thread that is gone no longer takes it. */
+/* Of more than there are processors, whatever teams the holders have. The lock is held; a
+ * thread that is gone no longer takes it. */
 static void make_ballast(void)
 {
-    const intptr_t n = ballast_threads();
+    const int more = team_processors() + 1;
+    const intptr_t n = more < BALLAST_MOST ? more : BALLAST_MOST;
     if (ballast.made && !ballast.gone)
         return;
     if (ballast.made)
@@ -126,6 +118,8 @@ static void release(struct wait_watch *w)
     if (!w->holds)
         return;
     w->holds = false;
+    ballast.giving -= w->gives;
+    w->gives = false;
     pthread_mutex_lock(&ballast.lock);
     if (--ballast.holders == 0)
         pthread_cond_broadcast(&ballast.changed);
@@ -199,19 +193,18 @@ static uint64_t read_delay(const struct wait_watch *w)
     return sscanf(text, "%llu %llu", &ran, &waited) == 2 ? waited : 0;
 }
 
-static void open_watch(struct wait_watch *w)
-{
-    w->open = true;
-    w->file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
-    w->delay = read_delay(w);
-    w->looked = w->window = now_ns();
-}
-
 static void count_anew(struct wait_watch *w, uint64_t now)
 {
     w->window = w->looked = now;
     w->delay = read_delay(w);
     w->lost = 0;
+}
+
+static void open_watch(struct wait_watch *w)
+{
+    w->open = true;
+    w->file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    count_anew(w, now_ns());
 }
 
 /* Spin, and count from here on. */
@@ -229,7 +222,14 @@ static void give_way(struct wait_watch *w, uint64_t now)
                : pause > PAUSE_MOST_NS ? PAUSE_MOST_NS
                                        : pause;
     hold(w);
+    ballast.giving++;
+    w->gives = true;
     w->until = now_ns() + w->pause;
+}
+
+bool wait_gives(void)
+{
+    return ballast.giving > 0;
 }
 
 void wait_look(struct wait_watch *w)

@@ -19,10 +19,10 @@
 
 /* Of a thread that leads a team; zero at first, used by that thread alone. */
 struct wait_watch {
-    int file;    /* the system's account of the thread's waiting */
-    bool open;   /* file is */
-    bool yields; /* looks whether the machine is busy */
-    bool holds;  /* one of those for whom the ballast is there */
+    int file;          /* the system's account of the thread's waiting */
+    bool open;         /* file is */
+    bool yields;       /* looks whether the machine is busy */
+    bool holds, gives; /* one of those for whom the ballast is there; who gave way */
     bool asleep; /* teams slept as its last regions began, whosoever the ballast was */
     int threads; /* of its team; 0: none yet */
     uint64_t looked, window, tried, until, pause; /* ns; times of the monotonic clock */
@@ -40,6 +40,8 @@ void wait_rest(struct wait_watch *w);
 void wait_left(struct wait_watch *w);
 /* The thread has no more regions. */
 void wait_end(struct wait_watch *w);
+/* Whether teams of the process sleep now because the machine is busy. */
+bool wait_gives(void);
 /* Every watch has ended: wait for the ballast's threads to end too. */
 void wait_close(void);
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/host/wait.h"
 #include "io/file.h"
 #include "planner/cost/busy.h"
 #include "planner/planner.h"
@@ -20,7 +21,9 @@
 #define DEFAULT_BUDGET UINT64_C(10000000000)
 /* Waiting for processors in a second of measuring, of all threads together. An idle
  * machine with as many processors as threads has 0.10 to 0.15, as the one that measures
- * waits beside those that compute; one more program on 2 processors makes it 0.7. */
+ * waits beside those that compute; one more program on 2 processors makes it 0.7. Teams
+ * that give way to it sleep instead, for which the time does not count, and take ten
+ * times as long for a small layer: who does at either end of measuring tells as much. */
 #define BUSY_SHARE 0.4
 
 static int read_saved(struct cost_table *t, const char *path, strata_error *err)
@@ -86,10 +89,12 @@ static int plan_by_table(struct planner *planner, struct cost_table *table,
 {
     const bool measures = o->kind == COSTS_MEASURE || o->miss == MISS_MEASURE;
     const struct busy_times before = busy_times();
+    const bool gave = wait_gives();
     int status = cost_plan_from(planner, table, measures ? source : NULL, o, err);
     struct cost_report *r = &planner->costs;
     if (r->measured && planner->device.properties.kind == STRATA_HOST)
-        r->busy = busy_times().waited - before.waited > BUSY_SHARE * r->seconds;
+        r->busy = gave || wait_gives() ||
+                  busy_times().waited - before.waited > BUSY_SHARE * r->seconds;
     return status;
 }
 

@@ -171,6 +171,7 @@ Test(crew, teams_that_sleep_have_a_ballast)
     strata_stream *s = strata_get_stream(h);
     const int spinning = run_and_count(s, STRATA_WAIT_SPIN);
     run_and_count(s, STRATA_WAIT_SLEEP);
+    cr_expect_not(wait_gives(), "who is told to sleep gives nobody way");
     const int ballast = processors() + 1; /* more than there are processors */
     cr_expect_eq(threads_soon(spinning + ballast, spinning + ballast),
                  spinning + ballast);
@@ -293,10 +294,13 @@ Test(crew, who_yields_sleeps_while_others_want_the_processors, .timeout = 600)
         if ((busy[i] = fork()) == 0)
             be_busy();
     int most = spinning;
-    for (int i = 0; i < 20000 && most == spinning; i++) {
+    bool gave = false;
+    for (int i = 0; i < 20000 && (most == spinning || !gave); i++) {
         compute_for_a_while(s);
         most = threads_now() > most ? threads_now() : most;
+        gave = gave || wait_gives();
     }
+    cr_expect(gave);
     for (int i = 0; i < n; i++) {
         kill(busy[i], SIGKILL);
         waitpid(busy[i], NULL, 0);
