@@ -283,11 +283,12 @@ static float *run(struct session *s, const char *path, const char *fusion, int64
     return y;
 }
 
-/* Whether impls in 8 bits are here that cost less than those of floats. */
+/* Whether impls in 8 bits are here that cost less than those of floats, and the
+ * environment does not hold them back. */
 static bool is_fast(void)
 {
 #if defined HAVE_DNNL && defined __x86_64__
-    return __builtin_cpu_supports("avx512vnni");
+    return !getenv("ONEDNN_MAX_CPU_ISA") && __builtin_cpu_supports("avx512vnni");
 #else
     return false;
 #endif
