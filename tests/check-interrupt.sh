@@ -5,11 +5,9 @@
 net=$srcdir/bench/nets/resnet18.ini
 costs=$scratch/net.costs log=$scratch/err
 
-# interrupt SECONDS COMMAND...: SIGINT, or $signal, after so long; sets $code.
-signal=INT
+# interrupt COMMAND...: SIGINT, or $signal, after $seconds; sets $code.
+signal=INT seconds=1
 interrupt() {
-    seconds=$1
-    shift
     "$@" >"$scratch/out" 2>"$scratch/err" &
     pid=$!
     sleep "$seconds"
@@ -18,18 +16,31 @@ interrupt() {
     code=$?
 }
 
+# midway COMMAND...: the same, with something measured and more to measure. How long that
+# takes depends on what else the machine does, which changes from one try to the next.
+midway() {
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        rm -f "$costs"
+        interrupt "$@"
+        if [ $code -eq 0 ]; then
+            scale 0.5
+        elif [ ! -s "$costs" ]; then
+            scale 2
+        else
+            return
+        fi
+    done
+}
+scale() { # scale FACTOR: what $seconds are
+    seconds=$(awk "BEGIN { print $seconds * $1 }")
+}
+
 # kept: how many costs the file holds.
 kept() {
     grep -c '^[0-9]' "$costs"
 }
 
-# From the start to the first round that is timed may take long, on a busy machine longer:
-# each step tries again with more time.
-for seconds in 1 3 9 27 81 243; do
-    interrupt $seconds $strata explain "$net" --costs measure --measure-all \
-        --save-costs "$costs"
-    [ -s "$costs" ] && break
-done
+midway $strata explain "$net" --costs measure --measure-all --save-costs "$costs"
 grep -q 'interrupted while costs were measured; .* holds the [0-9]* measured so far' \
     "$scratch/err"
 result $? 'Ctrl-C ends measuring and says what is kept'
@@ -37,11 +48,7 @@ result $? 'Ctrl-C ends measuring and says what is kept'
 result $? 'with an error, not by the signal'
 mv "$costs" "$scratch/int.costs"
 signal=TERM
-for more in 1 2 4 8 16; do
-    interrupt $((seconds * more)) $strata explain "$net" --costs measure --measure-all \
-        --save-costs "$costs"
-    [ -s "$costs" ] && break
-done
+midway $strata explain "$net" --costs measure --measure-all --save-costs "$costs"
 grep -q 'interrupted while costs were measured; .* holds the [0-9]* measured so far' \
     "$scratch/err" && [ "$code" -eq 2 ]
 result $? 'SIGTERM does too'
@@ -50,10 +57,10 @@ mv "$scratch/int.costs" "$costs"
 first=$(kept)
 [ "$first" -gt 0 ] && head -1 "$costs" | grep -q '^strata-costs 1$'
 result $? 'what was measured is a cost file'
-for more in 1 2 4 8 16; do
-    interrupt $((seconds * more)) $strata explain "$net" --costs measure --measure-all \
-        --save-costs "$costs"
+for _ in 1 2 3 4 5; do
+    interrupt $strata explain "$net" --costs measure --measure-all --save-costs "$costs"
     [ "$(kept)" -gt "$first" ] && break
+    scale 2
 done
 [ "$(kept)" -gt "$first" ]
 result $? "the next run goes on from there, from $first to $(kept)"
@@ -64,16 +71,23 @@ result $? 'a plan can be made from it'
 # What another process saves meanwhile stays.
 { head -2 "$costs" && grep -m1 '^[0-9].* threads=' "$costs" |
     sed 's/threads=[0-9]*/threads=77/'; } >"$scratch/other"
-for more in 1 2 4 8 16; do
-    rm "$costs"
-    $strata explain "$net" --costs measure --measure-all --save-costs "$costs" \
-        >"$scratch/out" 2>"$scratch/err" &
+share() {
+    "$@" >"$scratch/out" 2>"$scratch/err" &
     pid=$!
-    sleep $((seconds * more))
+    sleep "$seconds"
     cp "$scratch/other" "$costs"
     kill -INT $pid
     wait $pid
-    [ "$(kept)" -gt 1 ] && break
+}
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+    rm -f "$costs"
+    if share $strata explain "$net" --costs measure --measure-all --save-costs "$costs"; then
+        scale 0.5
+    elif [ "$(kept)" -gt 1 ]; then
+        break
+    else
+        scale 2
+    fi
 done
 grep -q 'threads=77' "$costs" && [ "$(kept)" -gt 1 ]
 result $? "costs that another process saved meanwhile are kept, $(kept) in all"
@@ -81,8 +95,8 @@ result $? "costs that another process saved meanwhile are kept, $(kept) in all"
 # A terminal, which a chroot without /dev/pts cannot give.
 if script -qec true /dev/null </dev/null >/dev/null 2>&1; then
     line='^measuring .*, impl .*: [0-9]+ of [0-9]+, best [0-9.]+ us, [0-9]+ s left'
-    for more in 3 6 12 24; do
-        script -qec "timeout $((seconds * more)) $strata explain $net --costs measure \
+    for limit in 3 9 27 81 243; do
+        script -qec "timeout $limit $strata explain $net --costs measure \
             --measure-all" /dev/null </dev/null | tr '\r' '\n' >"$scratch/err"
         grep -qE "$line" "$scratch/err" && break
     done

@@ -233,8 +233,11 @@ Test(device, who_visits_an_idle_stream_does_its_own_work)
     ops->stream_visit(s, 0, 0);
     cr_expect_eq(strata_stream_synchronize(s, NULL), STRATA_OK);
     cr_expect(!pthread_equal(other.ran, pthread_self()));
-    submit(s, &log, 1, 3000);
+    sem_t gate;
+    cr_assert_eq(sem_init(&gate, 0, 0), 0);
+    submit_behind(s, &log, 1, &gate);
     cr_expect(!ops->stream_visit(s, 1, 0), "there is work on it");
+    sem_post(&gate);
     cr_expect_eq(strata_stream_synchronize(s, NULL), STRATA_OK);
     strata_destroy(h);
 }

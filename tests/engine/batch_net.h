@@ -25,14 +25,18 @@ struct net {
 };
 
 /* Layers with weights, dense and packed, for an input of 3 x 6 x 6. */
-static const char conv_net[] = "[layer conv]\ntype = Convolution\nfilters = 5\n"
-                               "kernel = 3x3\npad = 1\nweights = w:conv\n"
-                               "[layer act]\ntype = Activation\nkind = tanh\n"
-                               "[layer pool]\ntype = Pooling\nkind = average\n"
-                               "kernel = 2x2\nstride = 2\n"
-                               "[layer fc]\ntype = FullyConnected\nunits = 7\n"
-                               "weights = w:fc\n"
-                               "[layer prob]\ntype = Softmax\n";
+#define CONV_NET(impl)                                                                   \
+    "[layer conv]\ntype = Convolution\nfilters = 5\n"                                    \
+    "kernel = 3x3\npad = 1\nweights = w:conv\n" impl                                     \
+    "[layer act]\ntype = Activation\nkind = tanh\n"                                      \
+    "[layer pool]\ntype = Pooling\nkind = average\n"                                     \
+    "kernel = 2x2\nstride = 2\n"                                                         \
+    "[layer fc]\ntype = FullyConnected\nunits = 7\n"                                     \
+    "weights = w:fc\n" impl "[layer prob]\ntype = Softmax\n"
+static const char conv_net[] = CONV_NET("");
+/* By impls that compute a row alike wherever in a batch, of any size, it is: others may
+ * add in another order where the batch is full. */
+static const char row_net[] = CONV_NET("impl = c\n");
 
 /* Loads and builds; the status of whichever fails. layers is what follows the input. */
 static inline int open_net_on(struct net *n, const char *device, const char *profile,

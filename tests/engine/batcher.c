@@ -233,8 +233,7 @@ static void *ask(void *arg)
     return NULL;
 }
 
-/* Rows are computed alike wherever in a batch they are, so the answers are bit-identical.
- */
+/* Answers are bit-identical, whatever their rows run beside. */
 Test(batcher, any_number_of_threads_get_their_own_rows_back)
 {
     float x[8 * ROW], y[8 * UNITS];
@@ -247,7 +246,7 @@ Test(batcher, any_number_of_threads_get_their_own_rows_back)
     srand(seed);
     for (int i = 0; i < 8 * ROW; i++)
         x[i] = (float)rand() / (float)RAND_MAX - 0.5f;
-    OK(open_net(&n, "", "8 x 3 x 6 x 6", "prob", conv_net, &err));
+    OK(open_net(&n, "", "8 x 3 x 6 x 6", "prob", row_net, &err));
     OK(strata_context_create(&c, n.engine, n.handle, &err));
     OK(strata_copy_in(c, 0, x, &err));
     OK(strata_context_run(c, &err));

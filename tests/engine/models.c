@@ -301,7 +301,7 @@ static int run_photo(struct session *s, const struct variant *f, const char *fol
         free(expected);
     }
     free(input);
-    return yolo_decode(boxes, maps);
+    return yolo_decode(boxes, maps, YOLO_LEAST);
 }
 
 Test(models, yolo_fastest_finds_the_expected_boxes)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 enum { ANCHORS = 3, CLASSES = 80, PER_ANCHOR = 5 + CLASSES };
-static const double lowest_score = 0.3, highest_overlap = 0.45, image_side = 320;
+static const double highest_overlap = 0.45, image_side = 320;
 
 const struct yolo_head yolo_heads[YOLO_HEADS] = {
     {"head0", 10, {{115, 73}, {119, 199}, {242, 238}}},
@@ -19,6 +19,7 @@ const struct yolo_head yolo_heads[YOLO_HEADS] = {
 struct list {
     struct yolo_box *boxes;
     int n;
+    double least; /* score */
 };
 
 static double sigmoid(float x)
@@ -34,7 +35,7 @@ static void decode_cell(struct list *l, const float *v, const struct yolo_head *
     int plane = h->cells * h->cells;
     for (int k = 0; k < CLASSES; k++) {
         double score = sigmoid(v[4 * plane]) * sigmoid(v[(5 + k) * plane]);
-        if (!(score > lowest_score))
+        if (!(score > l->least))
             continue;
         if (l->n < YOLO_BOXES)
             l->boxes[l->n] = (struct yolo_box){
@@ -84,9 +85,10 @@ static int suppress(struct yolo_box *boxes, int n)
     return kept;
 }
 
-int yolo_decode(struct yolo_box boxes[YOLO_BOXES], const float *const maps[YOLO_HEADS])
+int yolo_decode(struct yolo_box boxes[YOLO_BOXES], const float *const maps[YOLO_HEADS],
+                double least)
 {
-    struct list l = {boxes, 0};
+    struct list l = {boxes, 0, least};
     for (int i = 0; i < YOLO_HEADS; i++) {
         const struct yolo_head *h = &yolo_heads[i];
         int plane = h->cells * h->cells;

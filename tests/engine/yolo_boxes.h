@@ -19,9 +19,12 @@ struct yolo_head {
 };
 extern const struct yolo_head yolo_heads[YOLO_HEADS];
 
-/* Boxes of one image that score above 0.3, best first, none covering a better one of its
- * class by more than 0.45 (intersection over union). maps[i] holds YOLO_CHANNELS planes
- * of yolo_heads[i]. Returns their number, -1 if there are more than YOLO_BOXES. */
-int yolo_decode(struct yolo_box boxes[YOLO_BOXES], const float *const maps[YOLO_HEADS]);
+#define YOLO_LEAST 0.3 /* score of the boxes that are expected */
+
+/* Boxes of one image that score above the least, best first, none covering a better one
+ * of its class by more than 0.45 (intersection over union). maps[i] holds YOLO_CHANNELS
+ * planes of yolo_heads[i]. Returns their number, -1 if there are more than YOLO_BOXES. */
+int yolo_decode(struct yolo_box boxes[YOLO_BOXES], const float *const maps[YOLO_HEADS],
+                double least);
 
 #endif /* TESTS_ENGINE_YOLO_BOXES_H */

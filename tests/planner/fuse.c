@@ -429,11 +429,13 @@ Test(fuse, concatenations_in_place_have_the_same_values)
 
 Test(fuse, concatenations_vanish_where_slices_are_whole)
 {
+    /* Whatever layout the CPU's vectors make the cheapest. */
+    static const char *const planes[] = {"build.formats=fp32:nchw, fp32:nc/8hw8"};
     for (size_t i = 0; i < ARRAY_LENGTH(joins); i++) {
         struct planning s;
         bool runs = false;
-        cr_assert_eq(plan(&s, joins[i].ini, NULL, 0), STRATA_OK, "%s: %s", joins[i].name,
-                     s.err.message);
+        cr_assert_eq(plan(&s, joins[i].ini, planes, ARRAY_LENGTH(planes)), STRATA_OK,
+                     "%s: %s", joins[i].name, s.err.message);
         for (size_t k = 0; k < s.execution->n_nodes; k++)
             runs |= strcmp(s.execution->nodes[k].layer->type->layer.name,
                            "Concatenation") == 0;

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests share: networks as text, and arrays without NumPy."""
+import gc
 import math
+import re
 from array import array
+from pathlib import Path
 
 import strata
 
@@ -32,6 +35,14 @@ def flat(tensor):
 
 def positive(values):
     return [max(v, 0) for v in values]
+
+
+def resident():
+    """Bytes; those of status are off by what each processor has not yet told."""
+    gc.collect()
+    rollup = Path("/proc/self/smaps_rollup")
+    text = (rollup if rollup.exists() else Path("/proc/self/status")).read_text("ascii")
+    return int(re.search(r"^(?:Rss|VmRSS): *(\d+) kB", text, re.M | re.A)[1]) * 1024
 
 
 class Capsules:

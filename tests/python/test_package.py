@@ -213,7 +213,7 @@ for _ in range(200):
 
     def test_calls_leave_no_memory_behind(self):
         done = python("""
-import gc, resource, sys
+import sys
 from support import *
 net = load("1 x 256")
 x, bad = buffer((1, 256)), buffer((1, 255))
@@ -229,9 +229,6 @@ def once():
             net(wrong)
         except (TypeError, strata.Error):
             pass
-def resident():
-    gc.collect()
-    return int(open("/proc/self/statm").read().split()[1]) * 4096
 for _ in range(300):
     once()
 before, counts = resident(), sys.getrefcount(x)
@@ -245,7 +242,6 @@ print(resident() - before < 3 << 20, sys.getrefcount(x) == counts, resident() - 
 
     def test_layers_leave_no_memory_behind(self):
         done = python("""
-import gc
 from support import *
 text = relu("1 x 256").replace("Activation\\nkind = relu", "Copy")
 def define():
@@ -255,9 +251,6 @@ def define():
         if factor > 1:
             raise ValueError(sizes)
     return copy
-def resident():
-    gc.collect()
-    return int(open("/proc/self/statm").read().split()[1]) * 4096
 def calls(net, fails, n):
     for _ in range(n):
         net(x)

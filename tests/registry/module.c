@@ -89,7 +89,7 @@ Test(module, the_entry_of_a_dependency_is_not_taken)
     build("libother.so", LEAKY, SHARED);
     build("borrows.so", LEAKY,
           SHARED " -Wl,--version-script='%s/tests/broken/hidden.map' -L'%s' "
-                 "-Wl,--no-as-needed -lother -Wl,-rpath,'%s'",
+                 "-Wl,--no-as-needed -lother -Xlinker -rpath -Xlinker '%s'",
           env_or("srcdir", "."), scratch, scratch);
     expect_refused(in_scratch("borrows.so"), "the entry is hidden");
 }

@@ -69,16 +69,16 @@ Test(note, survives_strip_and_links_without_the_core)
 
 Test(note, what_is_no_regular_file_is_refused_without_hanging)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "s.so"};
     int s = socket(AF_UNIX, SOCK_STREAM, 0);
     cr_assert_eq(mkfifo(in_scratch("fifo.so"), 0600), 0);
     cr_assert_eq(mkdir(in_scratch("folder.so"), 0700), 0);
-    snprintf(address.sun_path, sizeof address.sun_path, "%.90s/s.so", scratch);
+    cr_assert_eq(chdir(scratch), 0); /* a socket's path is short */
     cr_assert_eq(bind(s, (struct sockaddr *)&address, sizeof address), 0);
     expect_refused(in_scratch("missing.so"), "not found");
     expect_refused(in_scratch("folder.so"), "not a regular file");
     expect_refused(in_scratch("fifo.so"), "not a regular file");
-    expect_refused(address.sun_path, "not a regular file");
+    expect_refused(in_scratch("s.so"), "not a regular file");
     close(s);
 }
 

@@ -14,7 +14,7 @@ static const char batches[] = "[profile]\nN = 1, 4, 8\n";
 
 static void make_convolutions(struct served *s)
 {
-    make_model(s, batches, "N x 3 x 6 x 6", "prob", conv_net);
+    make_model(s, batches, "N x 3 x 6 x 6", "prob", row_net);
 }
 
 Test(triton, each_request_has_the_answer_of_the_engine)

@@ -36,6 +36,11 @@ int onednn_check(const strata_node *n, dnnl_status_t status, const char *what)
                        "%s: oneDNN says %s", what, dnnl_status2str(status));
 }
 
+bool onednn_has(dnnl_cpu_isa_t isa)
+{
+    return ((unsigned)dnnl_get_effective_cpu_isa() & (unsigned)isa) == (unsigned)isa;
+}
+
 /* oneDNN (2.6.3) uses what some allocations give unchecked, and throws through its C
  * interface: where memory ends inside it, the process ends. So it is asked before. */
 bool onednn_has_room(void)

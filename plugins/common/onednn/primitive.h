@@ -103,6 +103,9 @@ struct onednn_context {
 /* describe.c */
 /* STRATA_OK, or the message "WHAT: oneDNN says ..." */
 int onednn_check(const strata_node *n, dnnl_status_t status, const char *what);
+/* Whether its kernels may use these instructions: the CPU has them, and
+ * ONEDNN_MAX_CPU_ISA leaves them. */
+bool onednn_has(dnnl_cpu_isa_t isa);
 
 #define ONEDNN_ROOM_MIB 16 /* making a kernel took at most 9 */
 #define ONEDNN_NO_ROOM "out of memory: oneDNN may take %d MiB to make a kernel"

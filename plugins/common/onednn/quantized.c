@@ -20,7 +20,7 @@ int onednn_quantized_factors(const strata_node *n, const strata_quantized *q, in
     const strata_tensor *f = &n->weight[STRATA_QUANTIZED_FACTORS];
     const float *scale = f->data;
     const float *in = n->weight[STRATA_QUANTIZED_SCALE_IN].data;
-    if (!__builtin_cpu_supports("avx512vnni"))
+    if (!onednn_has(dnnl_cpu_isa_avx512_core_vnni))
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
                            "without the CPU's VNNI oneDNN's sums of two saturate");
     request->quantized = q;

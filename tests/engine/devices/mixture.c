@@ -7,7 +7,7 @@
 
 #include "tests/engine/devices/played.h"
 
-TestSuite(mixture, .init = open_files, .fini = scratch_remove, .timeout = 300);
+TestSuite(mixture, .init = open_files, .fini = scratch_remove, .timeout = 600);
 
 /* sizes: of the batch, as `profile.N=` has them. */
 static void open_session(struct session *s, struct played *p, const char *sizes)

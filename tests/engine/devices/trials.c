@@ -13,7 +13,7 @@
 #include "tests/broken/build.h"
 #include "tests/support/fault.h"
 
-TestSuite(trials, .fini = scratch_remove, .timeout = 120);
+TestSuite(trials, .fini = scratch_remove, .timeout = 600);
 
 #define OK(call) cr_assert_eq((call), STRATA_OK, "%s", err.message)
 

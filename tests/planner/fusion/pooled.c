@@ -210,6 +210,7 @@ Test(fuse_pooled, is_not_timed_where_its_claims_are_hopeless)
 {
     static const char ini[] =
         "[network]\nformat = 1\noutputs = pool\n[weights w]\nrandom = 3\n"
+        "[runtime]\nthreads = 2\n" /* what more of them save depends on how many */
         "[input x]\nshape = 1 x 64 x 56 x 56\n" CONVOLUTION("conv", 64, 3x3, "pad = 1\n")
             RELU MAXIMA("");
     struct planning s;

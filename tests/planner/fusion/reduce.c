@@ -169,7 +169,7 @@ Test(fuse_reduce, a_mean_runs_as_a_pooling_where_that_costs_less)
     struct planning s;
     bool fast = false;
     const char *ini = HEAD("y") "[input x]\nshape = 1 x 64 x 56 x 56\n"
-                                "format = fp32:nc/16hw16\n" REDUCE("y", "mean", PLANE);
+                                "format = fp32:nc/8hw8\n" REDUCE("y", "mean", PLANE);
     cr_assert_eq(plan(&s, ini, NULL, 0), STRATA_OK, "%s", s.err.message);
     const struct registry_layer *pooling = s.network->pooling;
     for (size_t i = 0; i < pooling->n_impls; i++)
