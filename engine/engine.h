@@ -10,6 +10,7 @@
  *   engine     planner -> execution; then the parts, and all of it freed
  *   weights    network -> values of a node's weights, with scales folded in
  *   setup      weights to the device, and impls' setup, which packs them
+ *   constant   nodes that run once, with the engine
  *   kin        parts that engines of one planner hold together
  *   share      memory that another size's engine has from the largest one's
  *   batch      other listed sizes: engines inside it, which share its weights
@@ -51,6 +52,8 @@ struct engine_part {
     void *state;            /* the impl's */
     bool set_up;
     struct pack_memory packs; /* memory given by strata.pack/1 */
+    void *constant;           /* what a node that runs once made; or NULL */
+    size_t constant_bytes;    /* of memory of its own, 0: it is the weight */
     bool packs_alone;         /* they differ from those of the engine's lender */
     int lender;               /* node of the lender for the same layer, or -1 */
 };
@@ -164,6 +167,9 @@ int engine_setup_parts(strata_engine *e, const strata_engine *kin,
 void engine_free_parts(strata_engine *e);
 /* One holder less; the last one frees it. */
 void engine_release_part(strata_handle *handle, struct engine_part *part);
+/* constant.c: of a node that runs once, behind its setup; waits for it. */
+int engine_make_constant(strata_engine *e, size_t node, strata_error *err);
+void engine_free_constant(strata_handle *handle, struct engine_part *part);
 /* kin.c: those of kin's and the pool's parts that are the engine's, too. */
 void engine_take_parts(strata_engine *e, const strata_engine *kin,
                        const struct engine_pool *pool);

@@ -16,6 +16,11 @@ static bool same_value(const struct execution *x, int a, const struct execution 
            v->pitched == w->pitched && strata_desc_equal(&v->desc, &w->desc);
 }
 
+static bool is_constant(const struct execution *x, int value)
+{
+    return x->values[value].constant >= 0;
+}
+
 /* Whether setup would be told the same of both, and so gives the same. */
 static bool same_node(const struct execution *x, const struct execution_node *a,
                       const struct execution *y, const struct execution_node *b)
@@ -26,14 +31,15 @@ static bool same_node(const struct execution *x, const struct execution_node *a,
     for (int i = 0; i < a->n_in && same; i++)
         same = same_value(x, a->in_values[i], y, b->in_values[i]);
     for (int i = 0; i < a->n_out && same; i++)
-        same = same_value(x, a->out_values[i], y, b->out_values[i]);
+        same = same_value(x, a->out_values[i], y, b->out_values[i]) &&
+               is_constant(x, a->out_values[i]) == is_constant(y, b->out_values[i]);
     return same;
 }
 
 uint64_t engine_part_bytes(const struct engine_part *part)
 {
     const struct execution_node *n = &part->execution->nodes[part->node];
-    uint64_t bytes = part->packs.bytes;
+    uint64_t bytes = part->packs.bytes + part->constant_bytes;
     for (size_t w = 0; w < n->layer->type->n_weights; w++)
         if (part->data[w] > DATA_LENT)
             bytes += (uint64_t)part->weights[w].size *

@@ -44,6 +44,7 @@ ENGINE_SOURCES = \
 	engine/file/weights.c \
 	engine/image.c \
 	engine/past_caches.h \
+	engine/constant.c \
 	engine/kin.c \
 	engine/pool.c \
 	engine/setup.c \

@@ -275,6 +275,8 @@ int engine_setup_parts(strata_engine *e, const strata_engine *kin,
             status = load_weights(&s, s.end, err);
         if (status == STRATA_OK)
             status = begin_setup(&s, s.end, err);
+        if (status == STRATA_OK)
+            status = engine_make_constant(e, s.end, err);
     }
     if (status == STRATA_OK)
         status = settle(&s, err);
@@ -288,6 +290,7 @@ void engine_release_part(strata_handle *handle, struct engine_part *part)
         return;
     const struct execution_node *n = &part->execution->nodes[part->node];
     undo_setup(part);
+    engine_free_constant(handle, part);
     for (size_t w = 0; part->weights && part->data && w < n->layer->type->n_weights; w++)
         free_weight(handle, part, w);
     free(part->weights);

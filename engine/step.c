@@ -106,7 +106,7 @@ static int describe(strata_step *out, const strata_engine *e, int index,
     const struct execution *x = e->execution;
     const struct execution_step *s = &x->steps[index];
     int status = STRATA_OK;
-    out->kind = kinds[s->kind];
+    out->kind = s->once ? STRATA_STEP_RELABEL : kinds[s->kind];
     out->predicted_us = (double)execution_step_predicts(x, s) / (PLAN_UNIT_PER_NS * 1e3);
     out->live_bytes = s->live;
     if (s->kind == STEP_RUN) {

@@ -7,6 +7,7 @@
  * Why the plan is this one stays with the planner, whose fields are not here.
  *
  *   schedule      planner, plan -> nodes that run, values, steps
+ *   constants     values that no run changes
  *   inside        values inside others -> their strides
  *   memory        steps         -> their order, memory shared in place, offsets
  *   memory_order  orders of the steps to try
@@ -105,6 +106,7 @@ struct execution_value {
     int pad, stage;
     int binding;   /* input or output that owns the memory, or -1 */
     int alias;     /* value whose memory this is in, or -1 */
+    int constant;  /* node that makes it once, in memory of the engine's; or -1 */
     int64_t begin; /* bytes into that memory */
     int owner;     /* at the end of the aliases, itself without; once placed */
     int64_t at;    /* bytes into its memory */
@@ -125,6 +127,7 @@ struct execution_step {
     enum step_kind kind;
     int node;         /* STEP_RUN */
     int from, to;     /* values, for the other kinds */
+    bool once;        /* STEP_RUN of a constant: with the engine, and in no run */
     int64_t cost;     /* the price that the plan was chosen by: 1/16 ns */
     int64_t in_place; /* of it among the others, where execution.in_place is known */
     enum plan_reason reason;
@@ -221,6 +224,9 @@ int execution_keep_states(struct execution *x, strata_error *err);
 /* schedule/inside.c: strides of values inside others, whose aliases are known, and the
  * workspaces of nodes that touch them; a limit in bytes, 0: none. */
 int execution_lay_inside(struct execution *x, uint64_t workspace, strata_error *err);
+/* schedule/constants.c: values that are made once, while aliases are not made by the
+ * memory planner yet. */
+void execution_find_constants(struct execution *x);
 /* memory.c */
 int execution_place(struct execution *x, strata_error *err);
 /* memory_order.c: orders of the steps to try; *order lists step indices. */

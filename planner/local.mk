@@ -83,6 +83,7 @@ PLANNER_SOURCES = \
 	planner/record.c \
 	planner/record.h \
 	planner/restore.c \
+	planner/schedule/constants.c \
 	planner/schedule/inside.c \
 	planner/schedule/place.c \
 	planner/schedule/schedule.c \

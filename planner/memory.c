@@ -73,8 +73,8 @@ static bool can_share(const struct execution *x, const struct execution_node *n,
     return in->format == out->format && in->desc.rank == out->desc.rank &&
            memcmp(in->desc.dims, out->desc.dims, sizeof in->desc.dims) == 0 &&
            !in->pitched && out->alias < 0 && x->values[memory].binding < 0 &&
-           out->binding < 0 && last_read[memory] <= (int)step &&
-           !reads_memory(x, &x->steps[step], 1, memory);
+           x->values[memory].constant < 0 && out->binding < 0 &&
+           last_read[memory] <= (int)step && !reads_memory(x, &x->steps[step], 1, memory);
 }
 
 static void find_last_reads(const struct execution *x, int *last_read)
@@ -121,7 +121,7 @@ static void share_in_place(struct execution *x, int *last_read)
 
 static bool in_arena(const struct execution_value *v)
 {
-    return v->alias < 0 && v->binding < 0 && v->last >= 0;
+    return v->alias < 0 && v->binding < 0 && v->constant < 0 && v->last >= 0;
 }
 
 /* One block for each value that owns arena memory and one for each workspace. */

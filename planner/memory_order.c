@@ -120,7 +120,8 @@ static void sort_depth(struct sorter *s)
 
 static int64_t arena_bytes(const struct execution *x, int value)
 {
-    return x->values[value].binding < 0 ? x->values[value].bytes : 0;
+    const struct execution_value *v = &x->values[value];
+    return v->binding < 0 && v->constant < 0 ? v->bytes : 0;
 }
 
 /* Bytes alive after a step minus before it. */

@@ -128,8 +128,12 @@ expect 2 "odd.npy: shape .3 x 2 x 3., but input 'a' is .3 x 2 x 2." \
     'run refuses a dim that is fixed' $strata run range.ini a=odd.npy b=three.npy
 expect 2 "three.npy: shape .3 x 2 x 2., but input 'a' is .2 x 2 x 2." \
     '--dim wins over files' $strata run range.ini a=three.npy b=three.npy --dim N=2
-expect 2 "no dimension 'M'; there are: N" 'a name that is none is refused' \
+expect 2 "no dimension 'M'; there are: N; .* by --set profile.M=2" \
+    'a name that is none is refused' \
     $strata run range.ini a=random:1 b=random:1 --dim M=2
+expect 2 "but input 'a' is .2 x 2 x 2.; .* by --set profile.NAME=3" \
+    'another batch than a single size tells how to have it' \
+    $strata run range.ini a=three.npy b=three.npy --set profile.N=2
 expect 2 'dim N: write NAME=SIZE' '--dim needs a size' \
     $strata run range.ini a=random:1 b=random:1 --dim N
 expect 0 '"3 x 2 x 2",3,' 'bench --dim runs a size between' $strata bench range.ini \

@@ -194,6 +194,8 @@ compare 0 '^ok: alike, value for value' 'finds impls that agree' --impls c,c
 compare 0 '^ok: all are within the tolerance of .*0.02; all pass with --tolerance=[0-9.e-]+$' \
     'says how well precisions agree' --precisions fp32,fp16
 compare 0 '^conv1 +any +fp32' 'compares inside of fused layers' --impls any,c --no-fusion
+compare 0 ' on one side alone, perhaps fused on the other .--no-fusion ' \
+    'says how to compare what one side fused' --with build.fusion=no
 
 # Three siblings, whose parts of one tensor are read at its pitch.
 sibling() { # sibling NAME FILTERS

@@ -76,6 +76,16 @@ void *strata_context_data(const strata_context *context, int index)
     return data;
 }
 
+/* Of one that is not bound. What is checked has guards around constants, too. */
+static char *memory_of_value(const strata_context *c, int v)
+{
+    const struct execution_value *value = &c->execution->values[v];
+    if (c->check)
+        return context_check_value(c, v);
+    return value->constant >= 0 ? c->engine->parts[value->constant]->constant
+                                : (char *)c->arena + value->offset;
+}
+
 int context_set_pointers(strata_context *c, strata_error *err)
 {
     const struct execution *x = c->execution;
@@ -88,8 +98,7 @@ int context_set_pointers(strata_context *c, strata_error *err)
     for (size_t v = 0; v < x->n_values; v++) {
         const struct execution_value *value = &x->values[v];
         if (value->alias < 0 && value->binding < 0)
-            c->value_data[v] = c->check ? context_check_value(c, (int)v)
-                                        : (char *)c->arena + value->offset;
+            c->value_data[v] = memory_of_value(c, (int)v);
     }
     for (size_t v = 0; v < x->n_values; v++)
         c->value_data[v] = c->value_data[x->values[v].owner] + x->values[v].at;

@@ -114,10 +114,16 @@ struct strata_context {
 /* Beside those of the sizes that the engine is planned for. */
 #define CONTEXT_MAX_VERSIONS 16
 
-/* Whether a step puts anything on the stream. */
+/* Whether a step puts anything on the stream. Contexts that check have constants of their
+ * own. */
+static inline bool context_step_acts(const strata_context *c,
+                                     const struct execution_step *s)
+{
+    return s->kind != STEP_RELABEL && (!s->once || c->check);
+}
 static inline bool context_step_enqueues(const strata_context *c, size_t step)
 {
-    return c->execution->steps[step].kind != STEP_RELABEL;
+    return context_step_acts(c, &c->execution->steps[step]);
 }
 
 /* Rows of the bindings that the next run of a whole is for; its sizes are resolved. */

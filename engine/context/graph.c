@@ -28,7 +28,7 @@ void context_drop_graphs(strata_context *c)
 static bool is_captured(const strata_context *c, size_t step)
 {
     const struct execution_step *s = &c->execution->steps[step];
-    return s->kind != STEP_RUN || !c->nodes[s->node].uncaptured;
+    return s->kind != STEP_RUN || s->once || !c->nodes[s->node].uncaptured;
 }
 
 /* Where the segment that begins at a step ends: before what is enqueued the other way,

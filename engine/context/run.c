@@ -61,7 +61,7 @@ int context_enqueue_step(strata_context *c, const struct execution_step *step,
     const struct device_ops *ops = c->handle->device->ops;
     const struct execution *x = c->execution;
     struct step_payload payload = {c, step};
-    if (step && step->kind == STEP_RELABEL)
+    if (step && !context_step_acts(c, step))
         return STRATA_OK;
     if (step && step->kind == STEP_REFORMAT)
         return reformat_enqueue(c->stream, &x->values[step->to].desc,

@@ -13,10 +13,10 @@
 
 #define LEAST 0.125 /* of its price: a step that seems to add less is noise */
 
-/* What steps share by: conversions that are none take no time, others some. */
+/* What steps share by: what no run does takes no time, all else some. */
 static int64_t weight(const struct execution_step *s)
 {
-    return s->kind == STEP_RELABEL ? 0 : s->cost > 0 ? s->cost : 1;
+    return s->kind == STEP_RELABEL || s->once ? 0 : s->cost > 0 ? s->cost : 1;
 }
 
 static size_t begin_of(const struct cost_prefix *p, size_t i)

@@ -316,7 +316,7 @@ static json_t *in_place(const struct planner *planner, const struct execution *x
         const char *name = s->kind == STEP_RUN
                                ? x->nodes[s->node].name
                                : planner->network->tensors[x->values[s->to].tensor].name;
-        if (s->kind != STEP_RELABEL)
+        if (s->kind != STEP_RELABEL && !s->once)
             list = json_add(list, json_pack("{s:s, s:o, s:o}", "name", name, "price_us",
                                             us(s->cost), "us", us(s->in_place)));
     }

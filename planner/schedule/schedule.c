@@ -240,8 +240,10 @@ static int schedule(struct schedule *s, strata_error *err)
         status = schedule_output(s, i, err);
     if (status == STRATA_OK)
         status = execution_lay_inside(s->x, net->build.workspace, err);
-    if (status == STRATA_OK)
+    if (status == STRATA_OK) {
+        execution_find_constants(s->x);
         status = execution_place(s->x, err);
+    }
     return status == STRATA_OK ? execution_keep_states(s->x, err) : status;
 }
 

@@ -37,6 +37,7 @@ int schedule_add_value(struct schedule *s, int *out, int tensor, struct plan_lab
                                   .stage = label.stage,
                                   .binding = -1,
                                   .alias = -1,
+                                  .constant = -1,
                                   .first = (int)x->n_steps,
                                   .last = (int)x->n_steps};
     status = planner_desc(&v->desc, s->planner->network, tensor, label.format, err);

@@ -2,6 +2,7 @@ CRITERION_TESTS += \
 	tests/engine/batch \
 	tests/engine/batcher \
 	tests/engine/devices/batcher \
+	tests/engine/memory/constants \
 	tests/engine/context_check \
 	tests/engine/decoder/decoder \
 	tests/engine/engine \
@@ -93,6 +94,8 @@ tests_engine_models_SOURCES = tests/engine/models.c tests/engine/session.c \
 tests_engine_math_mode_SOURCES = tests/engine/math/mode.c \
 	tests/engine/engine_session.h
 tests_engine_measure_interrupt_SOURCES = tests/engine/measure/interrupt.c \
+	tests/engine/engine_session.h
+tests_engine_memory_constants_SOURCES = tests/engine/memory/constants.c \
 	tests/engine/engine_session.h
 tests_engine_pads_SOURCES = tests/engine/pads.c tests/engine/engine_session.h
 tests_engine_parts_SOURCES = tests/engine/parts.c tests/engine/batch_net.h

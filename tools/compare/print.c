@@ -190,16 +190,21 @@ static void print_verdict(const struct summary *s)
     tool_print("; all pass with --tolerance=%.2g\n", round_up(s->ratio));
 }
 
+static bool fuses(const struct compare_side *s)
+{
+    return s->session.engine->network->build.fusion;
+}
+
 static void print_summary(const struct summary *s, const struct compare_side *a,
                           const struct compare_side *b)
 {
     char where[160], x[VALUES_TEXT], y[VALUES_TEXT];
     tool_print("\n%zu tensors compared, %s against %s", s->compared, a->label, b->label);
     if (s->alone > 0)
-        tool_print(
-            "; %zu exist on one side alone, fused on the other (--no-fusion compares "
-            "all)",
-            s->alone);
+        tool_print("; %zu exist on one side alone%s", s->alone,
+                   fuses(a) || fuses(b)
+                       ? ", perhaps fused on the other (--no-fusion compares those)"
+                       : "");
     tool_print("\n");
     if (s->seen) {
         place(where, sizeof where, s->first.a, s->first.at);

@@ -52,7 +52,10 @@ static void add_node_row(struct table *t, const strata_engine *e,
     const struct execution *x = e->execution;
     const struct execution_node *n = &x->nodes[s->node];
     char in[256], out[256], dims[128] = "", inside[EXPLAIN_INSIDE];
-    explain_inside(inside, e, n);
+    if (s->once)
+        snprintf(inside, sizeof inside, "with the engine, once");
+    else
+        explain_inside(inside, e, n);
     value_formats(in, sizeof in, e, n->in_values, n->n_in);
     value_formats(out, sizeof out, e, n->out_values, n->n_out);
     if (n->n_out)

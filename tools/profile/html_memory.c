@@ -55,7 +55,8 @@ static void put_values(const struct frame *f, const strata_engine *e, FILE *out)
     char fill[32];
     for (size_t v = 0; v < x->n_values; v++) {
         const struct execution_value *value = &x->values[v];
-        if (value->alias >= 0 || value->binding >= 0 || value->last < 0)
+        if (value->alias >= 0 || value->binding >= 0 || value->constant >= 0 ||
+            value->last < 0)
             continue;
         snprintf(fill, sizeof fill, "hsl(%d 65%% 78%%)", hue(value->tensor));
         put_block(f, value->first, value->last, value->offset, value->bytes,

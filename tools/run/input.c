@@ -79,6 +79,16 @@ static bool has_channels_last(const strata_desc *d, const struct weight_view *v)
     return run_is_shape(d->dims, d->rank, &turned);
 }
 
+/* Another batch, which a name with one size may have fixed. */
+static bool is_other_batch(const struct target *t, const struct weight_view *v)
+{
+    const strata_desc *d = &t->binding.desc;
+    bool same = v->rank == d->rank && v->rank > 0 && t->input->symbols[0] < 0;
+    for (int i = 1; i < d->rank && same; i++)
+        same = v->dims[i] == d->dims[i];
+    return same;
+}
+
 static int wrong_shape(const struct target *t, const struct weight_view *v,
                        strata_error *err)
 {
@@ -86,12 +96,17 @@ static int wrong_shape(const struct target *t, const struct weight_view *v,
     const strata_desc *d = &t->binding.desc;
     tool_dims(found, sizeof found, v->dims, v->rank);
     tool_dims(needed, sizeof needed, d->dims, d->rank);
-    return error_set(
-        err, STRATA_EINVAL,
-        "%s: shape (%s), but input '%s' is (%s); only ones in front may be left "
-        "out or added%s",
-        t->path, found, t->binding.name, needed,
-        has_channels_last(d, v) ? "; its channels are last: transpose it" : "");
+    error_set(err, STRATA_EINVAL,
+              "%s: shape (%s), but input '%s' is (%s); only ones in front may be left "
+              "out or added%s",
+              t->path, found, t->binding.name, needed,
+              has_channels_last(d, v) ? "; its channels are last: transpose it" : "");
+    if (is_other_batch(t, v))
+        error_append(err,
+                     "; a batch that [profile] names is another one by "
+                     "--set profile.NAME=%lld",
+                     (long long)v->dims[0]);
+    return STRATA_EINVAL;
 }
 
 static void add_part(char *text, size_t size, int64_t n, const char *what)

@@ -24,7 +24,13 @@ static int set_size(strata_context *c, const char *text, bool *given, strata_err
     const int symbol = network_find_symbol(c->engine->network, name);
     if (symbol >= 0)
         given[symbol] = true;
-    return strata_context_set_dimension(c, name, size, err);
+    const int status = strata_context_set_dimension(c, name, size, err);
+    if (symbol < 0)
+        error_append(err,
+                     "; one that has a single size there, as the batch of a model, "
+                     "is given another by --set profile.%s=%lld",
+                     name, size);
+    return status;
 }
 
 static bool is_npy(const char *path)
