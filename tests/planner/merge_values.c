@@ -248,8 +248,10 @@ static const char several[] =
         SIBLING("c", "5") SIBLING("d", "9") "[layer j]\ntype = Concatenation\naxis = "
                                             "1\ninputs = b.r, a.r, d.r, c.r\n";
 
+/* In layouts that any CPU has, and whose parts lie in place. */
 #define JOINED(more, profile, n)                                                         \
     "[network]\nformat = 1\nname = joined\noutputs = out, " more "\n" profile            \
+    "[build]\nformats = fp32:nchw, fp32:nc/8hw8\n"                                       \
     "[weights w]\nrandom = 3\n[input x]\nshape = " n                                     \
     " x 7 x 16 x 16\n" SIBLING("a", "8") SIBLING("b", "16")                              \
         SIBLING("c", "12") "[layer d]\ntype = Convolution\nfilters = 8\nkernel = 3x3\n"  \
