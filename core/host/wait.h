@@ -31,8 +31,7 @@ struct wait_watch {
 
 /* The thread's next regions are of `threads` threads that wait as STRATA_WAIT_* says. */
 void wait_begin(struct wait_watch *w, int how, int threads);
-/* Between regions: a thread that yields sees whether the machine is busy. Mostly that
- * costs a look at the clock. */
+/* Between regions: a thread that yields looks whether the machine is busy. */
 void wait_look(struct wait_watch *w);
 /* The thread has none for now; it begins again with wait_begin. */
 void wait_rest(struct wait_watch *w);
@@ -48,8 +47,7 @@ void wait_close(void);
 /* The variable of the environment that decides how teams wait, which nothing else then
  * does; NULL: none is set. */
 const char *wait_decider(void);
-/* Whether teams of runs that wait as STRATA_WAIT_* says sleep as soon as they have
- * nothing to do: a region then costs two threads' waking. */
+/* Whether teams of such runs sleep at once: a region then costs two threads' waking. */
 bool wait_sleeps(int how);
 
 #endif /* CORE_HOST_WAIT_H */
