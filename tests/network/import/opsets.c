@@ -308,13 +308,12 @@ Test(import_opsets, what_has_no_meaning_now)
          "init z u - 2\n"
          "node com.microsoft::QLinearSoftmax a,s,z,s,z -> y axis=1 opset=12\n" Y,
          "axis 1 of opset 12 is not the last"},
-        {"attention with a past of fixed length",
+        {"attention with a past",
          "ir 8\nopset 17\nopset com.microsoft 1\ninput x f 1x2x2\ninit w f 2x6 1 0 1 0 1 "
          "0 "
          "0 1 0 1 0 1\ninput p f 2x1x1x3x2\n"
-         "node com.microsoft::Attention x,w,_,_,p -> y num_heads=1 "
-         "past_present_share_buffer=1\n" Y,
-         "it is taken without a cache of fixed length"},
+         "node com.microsoft::Attention x,w,_,_,p -> y num_heads=1\n" Y,
+         "it is taken without a past"},
         {"no outputs", "ir 8\nopset 13\ninput x f 1\nnode Abs x -> y\n",
          "the model has no outputs"},
         {"an old file", "ir 2\nopset 1\ninput x f 1\nnode Abs x -> y\n" Y,
