@@ -3,9 +3,9 @@
  * What code does, counted: included before anything else by the files of
  * tests/libcounted.la. The compiler calls the test at each of their basic blocks; a byte
  * that a function of the C library goes through, writes or gives is a step too, and so is
- * an element that it sorts (its comparisons count themselves). What a look-up in a table of
- * names takes is no step: the tables are at most half full and their seed is the run's, so
- * that names which all lines share would tell of chance.
+ * an element that it sorts (its comparisons count themselves). What a look-up in a table
+ * of names takes is no step: the tables are at most half full and their seed is the
+ * run's, so that names which all lines share would tell of chance.
  */
 #ifndef TESTS_NETWORK_STEPS_H
 #define TESTS_NETWORK_STEPS_H
