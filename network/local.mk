@@ -114,7 +114,9 @@ NETWORK_SOURCES = \
 	network/import/section.h \
 	network/import/section_make.c \
 	network/import/upgrade.h \
+	network/import/upgrade/attention.c \
 	network/import/upgrade/broadcast.c \
+	network/import/upgrade/grouped.c \
 	network/import/upgrade/inputs.c \
 	network/import/upgrade/meaning.c \
 	network/import/upgrade/microsoft.c \

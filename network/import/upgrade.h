@@ -37,7 +37,7 @@ struct rewrite_table {
     const struct rewrite *rows;
     size_t n;
 };
-extern const struct rewrite_table upgrade_microsoft, upgrade_quantized;
+extern const struct rewrite_table upgrade_attention, upgrade_microsoft, upgrade_quantized;
 
 /* Whether the row is for that version. */
 bool upgrade_is_for(const struct upgrade *u, int version);
@@ -66,7 +66,13 @@ int upgrade_reshape(struct import *im, const struct node *n, int value, int rank
                     const int64_t *dims);
 /* Constants of a float dtype; rank 0: one. */
 int upgrade_reals(struct import *im, int dtype, int rank, const double *v, int64_t n);
+/* The node, of attributes heads, dims, interleaved and turned_heads, as a layer that turns
+ * its first input: by positions (VALUE_NONE: from 0) and tables of cosines and sines. */
+void upgrade_rotary(struct import *im, struct node *n, int positions, int cos, int sin);
 /* Attribute `name`, integers or one, as constant input i of the node. */
 void upgrade_move(struct import *im, struct node *n, const char *name, int i);
+
+/* Attention of grouped queries (grouped.c): a function of a row. */
+void upgrade_grouped(struct import *im, struct node *n);
 
 #endif /* NETWORK_IMPORT_UPGRADE_H */

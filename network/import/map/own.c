@@ -32,8 +32,12 @@ static void map_product(struct mapping *m)
 static const struct map_rule rules[] = {
     {OWN, .op = "Activation", .layer = "Activation", .ports = "x",
      .names = "kind=kind,alpha=alpha,beta=beta"},
-    {OWN, .op = "Attention", .layer = "Attention", .ports = "xxxx",
-     .names = "heads=heads,kv_heads=kv_heads,scale=scale,softcap=softcap,causal=causal?"},
+    {OWN, .op = "Attention", .layer = "Attention", .ports = "xxxxxxx",
+     .names = "heads=heads,kv_heads=kv_heads,scale=scale,softcap=softcap,causal=causal?,"
+              "window_left=window_left,cache=cache?,present=present?"},
+    {OWN, .op = "RotaryEmbedding", .layer = "RotaryEmbedding", .ports = "xxxxww",
+     .names = "heads=heads,dims=dims,interleaved=interleaved?,turned_heads=turned_heads"},
+    {OWN, .op = "Shape", .layer = "Shape", .ports = "x", .names = "axes=axes,to=to"},
     {OWN, .op = "Scale", .layer = "Scale", .ports = "xww",
      .names = "scale=scale,shift=shift"},
     {OWN, .op = "Shuffle", .layer = "Shuffle", .ports = "x",

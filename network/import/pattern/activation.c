@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "core/alloc.h"
+#include "formats/format.h"
 #include "network/import/pattern/pattern.h"
 
 static struct node *emit_activation(struct match *m)
@@ -15,9 +16,15 @@ static struct node *emit_activation(struct match *m)
     return n;
 }
 
+/* Activations are of these alone; Max of integers stays what it is. */
+static bool is_float(const struct match *m)
+{
+    return dtype_is_free(match_tensor(m, "x")->dtype);
+}
+
 static bool has_factor(const struct match *m)
 {
-    return isfinite(match_number(m, "B"));
+    return is_float(m) && isfinite(match_number(m, "B"));
 }
 
 static struct node *emit_swish(struct match *m)
@@ -39,13 +46,13 @@ static struct node *emit_hard_sigmoid(struct match *m)
 static bool hard_sigmoid_is_of_six(const struct match *m)
 {
     const struct node *h = match_node(m, "h");
-    return match_near(node_real(h, "alpha", 0.2), 1.0 / 6) &&
+    return is_float(m) && match_near(node_real(h, "alpha", 0.2), 1.0 / 6) &&
            match_near(node_real(h, "beta", 0.5), 0.5);
 }
 
 static bool clips_below(const struct match *m)
 {
-    return match_number(m, "H") == HUGE_VAL;
+    return is_float(m) && match_number(m, "H") == HUGE_VAL;
 }
 
 /* What two operators say in either order as one Clip. */
@@ -80,7 +87,7 @@ static bool bounds_are_numbers(const struct match *m)
 
 #define KIND(text_, word_)                                                               \
     {                                                                                    \
-        .text = text_, .emit = emit_activation, .word = word_                            \
+        .text = text_, .check = is_float, .emit = emit_activation, .word = word_         \
     }
 /* x·s/2, where s is what the text before calls so. */
 #define HALVED(text_, word_)                                                             \
@@ -119,9 +126,11 @@ static const struct pattern activations[] = {
      .emit = emit_activation,
      .word = "hard_swish"},
     {.text = "a = Add x 3; c = Clip a 0 6; y = Div c 6",
+     .check = is_float,
      .emit = emit_hard_sigmoid,
      .word = "hard_sigmoid"},
     {.text = "a = Add x 3; c = Clip a 0 6; y = Mul c 0.16666667",
+     .check = is_float,
      .emit = emit_hard_sigmoid,
      .word = "hard_sigmoid"},
     KIND("e = Exp x; a = Add e 1; y = Log a", "softplus"),

@@ -226,164 +226,8 @@ static void nhwc_max_pool(struct import *im, struct node *n)
     standard_as(n, "MaxPool");
 }
 
-/* ---- attention -----------------------------------------------------------------------
+/* ---- embeddings ----------------------------------------------------------------------
  */
-
-static void rotary(struct import *im, struct node *n)
-{
-    const struct value *positions = upgrade_input(im, n, 1);
-    if (n->n_in != 4 || !positions || positions->rank != 2 ||
-        node_integer(n, "is_packed_batching", 0) || node_real(n, "scale", 1) != 1) {
-        import_refuse_node(im, n, NULL,
-                           "'position_ids' must be batch x length, 'scale' 1, and the "
-                           "batch not packed");
-        return;
-    }
-    const int in[] = {n->in[0], n->in[2], n->in[3], n->in[1]};
-    memcpy(n->in, in, sizeof in);
-    standard_as(n, "RotaryEmbedding");
-}
-
-/* A third of the bias for each of query, key and value. */
-static void add_biases(struct import *im, struct node *n)
-{
-    const struct value *bias = upgrade_input(im, n, 3);
-    int64_t at = 0;
-    for (int i = 0; bias && i < 3; i++) {
-        const struct value *x = upgrade_input(im, n, i);
-        if (!x || x->rank != 3)
-            return;
-        const int64_t end = at + x->dims[2], zero = 0;
-        const int cut[] = {n->in[3], graph_add_integers(&im->g, 1, &at, 1),
-                           graph_add_integers(&im->g, 1, &end, 1),
-                           graph_add_integers(&im->g, 1, &zero, 1)};
-        const int sum[] = {n->in[i], upgrade_value(upgrade_add(im, n, "Slice", cut, 4))};
-        n->in[i] = upgrade_value(upgrade_add(im, n, "Add", sum, 2));
-        at = end;
-    }
-}
-
-/* Which keys count, batch x length: those that a mask has above 0, or the first ones,
- * where there is a number of them for each row. */
-static int keys_that_count(struct import *im, const struct node *n, int mask,
-                           int64_t length)
-{
-    struct graph *g = &im->g;
-    const int wide = upgrade_cast(im, n, mask, ONNX_INT64);
-    const int64_t none = 0, one = 1;
-    if (graph_value(g, mask)->rank == 2)
-        return upgrade_two(im, n, "Greater", wide, graph_add_integers(g, 1, &none, 1));
-    int64_t *places = arena_get(&g->arena, (size_t)length, sizeof *places);
-    for (int64_t i = 0; places && i < length; i++)
-        places[i] = i;
-    const int lengths =
-        upgrade_two(im, n, "Unsqueeze", wide, graph_add_integers(g, 1, &one, 1));
-    return places ? upgrade_two(im, n, "Less", graph_add_integers(g, 1, places, length),
-                                lengths)
-                  : VALUE_NONE;
-}
-
-/* What is added to scores: batch x 1 x 1 x length. */
-static int addend_of(struct import *im, const struct node *n, int mask, int64_t length,
-                     int dtype)
-{
-    const double zero = 0, filter = node_real(n, "mask_filter_value", -10000);
-    const int64_t ones[] = {1, 2};
-    const int keys = upgrade_two(im, n, "Unsqueeze", keys_that_count(im, n, mask, length),
-                                 graph_add_integers(&im->g, 1, ones, 2));
-    const int in[] = {keys, upgrade_reals(im, dtype, 0, &zero, 1),
-                      upgrade_reals(im, dtype, 0, &filter, 1)};
-    return upgrade_value(upgrade_add(im, n, "Where", in, 3));
-}
-
-static void multi_head_attention(struct import *im, struct node *n)
-{
-    const struct value *key = upgrade_input(im, n, 1), *mask = upgrade_input(im, n, 4);
-    const int64_t heads = node_integer(n, "num_heads", 0);
-    if (!key || key->rank != 3 || !upgrade_input(im, n, 2) || n->n_in > 8 ||
-        n->n_out > 3 ||
-        (mask && (mask->rank < 1 || mask->rank > 2 || mask->dims[0] != key->dims[0] ||
-                  upgrade_input(im, n, 5) || upgrade_input(im, n, 6)))) {
-        import_refuse_node(
-            im, n, NULL,
-            "query, key and value must be apart, of 3 dims, without a "
-            "cache of fixed length; a mask of padded keys is taken without "
-            "an addend and a past");
-        return;
-    }
-    if (mask)
-        node_set_input(&im->g, n, 5,
-                       addend_of(im, n, n->in[4], key->dims[1], key->dtype));
-    add_biases(im, n);
-    for (int i = 3; i < 6; i++) /* bias and padding mask are gone */
-        if (i + 2 < n->n_in)
-            n->in[i] = n->in[i + 2];
-    n->n_in = n->n_in > 5 ? n->n_in - 2 : 3;
-    node_set_integer(&im->g, n, "q_num_heads", heads);
-    node_set_integer(&im->g, n, "kv_num_heads", heads);
-    node_set_integer(&im->g, n, "is_causal", node_integer(n, "unidirectional", 0));
-    standard_as(n, "Attention");
-}
-
-/* A part of the last of three dims. */
-static int part_of(struct import *im, const struct node *n, int x, int64_t begin,
-                   int64_t end)
-{
-    struct graph *g = &im->g;
-    const int64_t last = 2;
-    const int in[] = {x, graph_add_integers(g, 1, &begin, 1),
-                      graph_add_integers(g, 1, &end, 1),
-                      graph_add_integers(g, 1, &last, 1)};
-    return upgrade_value(upgrade_add(im, n, "Slice", in, 4));
-}
-
-/* Sizes of query, key and value; false: not known. */
-static bool read_hidden(const struct node *n, const struct value *weight, int64_t size[3])
-{
-    const struct onnx_attribute *a = node_attribute(n, "qkv_hidden_sizes");
-    for (int i = 0; i < 3; i++)
-        size[i] = a && a->kind == ONNX_A_INTEGERS && a->n == 3 ? a->integers[i]
-                                                               : weight->dims[1] / 3;
-    return size[0] > 0 && size[1] > 0 && size[2] > 0 &&
-           size[0] + size[1] + size[2] == weight->dims[1];
-}
-
-/* Input, weights and bias of all three, mask, past, addend. */
-static void packed_attention(struct import *im, struct node *n)
-{
-    const struct value *x = upgrade_input(im, n, 0), *weight = upgrade_input(im, n, 1);
-    const struct value *mask = upgrade_input(im, n, 3);
-    const int64_t heads = node_integer(n, "num_heads", 0);
-    int64_t size[3];
-    if (!x || x->rank != 3 || !weight || weight->rank != 2 ||
-        !read_hidden(n, weight, size) || (mask && (mask->rank < 1 || mask->rank > 2)) ||
-        (mask && mask->rank == 1 && mask->dims[0] != x->dims[0]) ||
-        upgrade_input(im, n, 4) || upgrade_input(im, n, 5) || upgrade_input(im, n, 6) ||
-        is_read(im, n, 1) || node_integer(n, "do_rotary", 0)) {
-        import_refuse_node(im, n, NULL,
-                           "it is taken without a past, an addend and rotation; a mask "
-                           "is of batch x length, or a length for each row");
-        return;
-    }
-    int product = upgrade_two(im, n, "MatMul", n->in[0], n->in[1]);
-    if (upgrade_input(im, n, 2))
-        product = upgrade_two(im, n, "Add", product, n->in[2]);
-    const int addend =
-        mask ? addend_of(im, n, n->in[3], x->dims[1], x->dtype) : VALUE_NONE;
-    const int in[] = {part_of(im, n, product, 0, size[0]),
-                      part_of(im, n, product, size[0], size[0] + size[1]),
-                      part_of(im, n, product, size[0] + size[1], weight->dims[1])};
-    for (int i = 0; i < 3; i++)
-        node_set_input(&im->g, n, i, in[i]);
-    if (mask)
-        n->in[3] = addend;
-    n->n_in = mask ? 4 : 3;
-    n->n_out = 1;
-    node_set_integer(&im->g, n, "q_num_heads", heads);
-    node_set_integer(&im->g, n, "kv_num_heads", heads);
-    node_set_integer(&im->g, n, "is_causal", node_integer(n, "unidirectional", 0));
-    standard_as(n, "Attention");
-}
 
 /* ids, segments, embeddings of words, places and segments, scale, bias, mask, places. */
 static void embed_layer_norm(struct import *im, struct node *n)
@@ -425,7 +269,6 @@ static void embed_layer_norm(struct import *im, struct node *n)
 }
 
 static const struct rewrite rows[] = {
-    {"Attention", DOMAIN, packed_attention},
     {"BiasGelu", DOMAIN, bias_gelu},
     {"DequantizeLinear", DOMAIN, standard},
     {"EmbedLayerNormalization", DOMAIN, embed_layer_norm},
@@ -435,11 +278,9 @@ static const struct rewrite rows[] = {
     {"FusedMatMul", DOMAIN, fused_matmul},
     {"Gelu", DOMAIN, standard},
     {"LayerNormalization", DOMAIN, standard},
-    {"MultiHeadAttention", DOMAIN, multi_head_attention},
     {"NhwcMaxPool", DOMAIN, nhwc_max_pool},
     {"QuantizeLinear", DOMAIN, standard},
     {"QuickGelu", DOMAIN, quick_gelu},
-    {"RotaryEmbedding", DOMAIN, rotary},
     {"SimplifiedLayerNormalization", DOMAIN, simplified_norm},
     {"SimplifiedLayerNormalization", "", simplified_norm}, /* as it is written, too */
     {"SkipLayerNormalization", DOMAIN, skip_layer_norm},

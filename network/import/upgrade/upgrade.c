@@ -12,8 +12,8 @@ extern const struct upgrade_table upgrade_broadcast, upgrade_inputs, upgrade_mea
 const struct upgrade_table *const upgrade_tables[] = {
     &upgrade_broadcast, &upgrade_inputs, &upgrade_meaning, &upgrade_widened, NULL};
 
-static const struct rewrite_table *const rewrites[] = {&upgrade_microsoft,
-                                                       &upgrade_quantized};
+static const struct rewrite_table *const rewrites[] = {
+    &upgrade_attention, &upgrade_microsoft, &upgrade_quantized};
 
 bool upgrade_is_for(const struct upgrade *u, int version)
 {

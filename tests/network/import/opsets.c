@@ -7,6 +7,8 @@
 
 #define X "init x f 2x3 1 2 3 4 5 6\n"
 #define Y "output y f 1\n"
+/* 3 keys in all. */
+#define GROUPED "ir 8\nopset 17\nopset com.microsoft 1\ninit t i32 - 3\n"
 
 static const struct {
     const char *name, *text, *wanted;
@@ -260,6 +262,43 @@ static const struct {
      "node com.microsoft::Attention x,w,_,m -> y num_heads=1 "
      "qkv_hidden_sizes=[2,2,1]\n" Y,
      "1x2x1: 7 7"},
+    {"QAttention of the keys of a mask, with zero points",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit x u 1x2x2 3 2 2 3\n"
+     "init w c 2x6 2 1 2 1 2 1 1 2 1 2 1 2\ninit b f 6 0 0 0 0 10 20\n"
+     "init s f - 0.5\ninit t f - 2\ninit m i32 1x2 1 0\ninit z u - 2\n"
+     "init v c - 1\n"
+     "node com.microsoft::QAttention x,w,b,s,t,m,z,v -> y num_heads=1\n" Y,
+     "1x2x2: 11 20 11 20"},
+    {"QAttention, of no later keys",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit x u 1x2x1 1 3\n"
+     "init w c 1x3 0 0 4\ninit b f 3 0 0 1\ninit s f - 0.5\ninit t f - 2\n"
+     "node com.microsoft::QAttention x,w,b,s,t -> y num_heads=1 unidirectional=1\n" Y,
+     "1x2x1: 5 9"},
+    /* Queries of 0: the mean of the values that a query sees. */
+    {"GroupQueryAttention, packed",
+     GROUPED "init q f 1x2x8 0 0 0 0 6 6 1 3 0 0 0 0 7 7 5 7\ninit n i32 1 1\n"
+             "node com.microsoft::GroupQueryAttention q,_,_,_,_,n,t -> y num_heads=2 "
+             "kv_num_heads=1\n" Y,
+     "1x2x4: 1 3 1 3 3 5 3 5"},
+    {"GroupQueryAttention of a window",
+     GROUPED "init q f 1x2x8 0 0 0 0 6 6 1 3 0 0 0 0 7 7 5 7\ninit n i32 1 1\n"
+             "node com.microsoft::GroupQueryAttention q,_,_,_,_,n,t -> y num_heads=2 "
+             "kv_num_heads=1 local_window_size=1\n" Y,
+     "1x2x4: 1 3 1 3 5 7 5 7"},
+    {"GroupQueryAttention of a past",
+     GROUPED "init q f 1x2x4 0 0 0 0 0 0 0 0\ninit k f 1x2x2 6 6 7 7\n"
+             "init v f 1x2x2 1 3 5 7\ninit a f 1x1x1x2 8 8\ninit b f 1x1x1x2 3 5\n"
+             "init n i32 1 2\n"
+             "node com.microsoft::GroupQueryAttention q,k,v,a,b,n,t -> y,c,d num_heads=2 "
+             "kv_num_heads=1\noutput y\noutput c\noutput d\n",
+     "1x2x4: 2 4 2 4 3 5 3 5; 1x1x3x2: 8 8 6 6 7 7; 1x1x3x2: 3 5 1 3 5 7"},
+    {"GroupQueryAttention, rotated behind its past",
+     GROUPED "init q f 1x1x2 0 0\ninit k f 1x1x2 1 2\ninit v f 1x1x2 1 3\n"
+             "init a f 1x1x2x2 8 8 9 9\ninit b f 1x1x2x2 4 0 1 3\ninit n i32 1 2\n"
+             "init e f 3x1 1 1 0\ninit f f 3x1 0 0 1\n"
+             "node com.microsoft::GroupQueryAttention q,k,v,a,b,n,t,e,f -> y,c "
+             "num_heads=1 kv_num_heads=1 do_rotary=1\noutput y\noutput c\n",
+     "1x1x2: 2 2; 1x1x3x2: 8 8 9 9 -2 1"},
     {"EmbedLayerNormalization with its sum, and the mask's",
      "ir 8\nopset 17\nopset com.microsoft 1\ninit i i32 1x2 0 1\n"
      "init w f 2x2 1 3 0 0\ninit p f 3x2 0 0 2 4 9 9\ninit g f 2 1 10\n"
@@ -308,12 +347,38 @@ Test(import_opsets, what_has_no_meaning_now)
          "init z u - 2\n"
          "node com.microsoft::QLinearSoftmax a,s,z,s,z -> y axis=1 opset=12\n" Y,
          "axis 1 of opset 12 is not the last"},
-        {"attention with a past",
+        {"attention with a past of fixed length",
          "ir 8\nopset 17\nopset com.microsoft 1\ninput x f 1x2x2\ninit w f 2x6 1 0 1 0 1 "
          "0 "
          "0 1 0 1 0 1\ninput p f 2x1x1x3x2\n"
-         "node com.microsoft::Attention x,w,_,_,p -> y num_heads=1\n" Y,
-         "it is taken without a past"},
+         "node com.microsoft::Attention x,w,_,_,p -> y num_heads=1 "
+         "past_present_share_buffer=1\n" Y,
+         "it is taken without a cache of fixed length"},
+        {"grouped queries with a softer softmax",
+         GROUPED "input q f 1x2x6\ninput n i32 1\n"
+                 "node com.microsoft::GroupQueryAttention q,_,_,_,_,n,t -> y num_heads=1 "
+                 "kv_num_heads=1 smooth_softmax=1\n" Y,
+         "'smooth_softmax' is 1; 0 is taken"},
+        {"grouped queries with a sink",
+         GROUPED "input q f 1x2x6\ninput n i32 1\ninput h f 1\n"
+                 "node com.microsoft::GroupQueryAttention q,_,_,_,_,n,t,_,_,_,_,h -> y "
+                 "num_heads=1 kv_num_heads=1\n" Y,
+         "input 'head_sink' is given"},
+        {"grouped queries with half a past",
+         GROUPED "input q f 1x2x6\ninput n i32 1\ninput a f 1x1x1x2\n"
+                 "node com.microsoft::GroupQueryAttention q,_,_,a,_,n,t -> y "
+                 "num_heads=1 kv_num_heads=1\n" Y,
+         "and so past_key and past_value"},
+        {"grouped queries, rotated by nothing",
+         GROUPED "input q f 1x2x6\ninput n i32 1\n"
+                 "node com.microsoft::GroupQueryAttention q,_,_,_,_,n,t -> y "
+                 "num_heads=1 kv_num_heads=1 do_rotary=1\n" Y,
+         "'do_rotary' needs cos_cache and sin_cache"},
+        {"QAttention with no bias",
+         "ir 8\nopset 17\nopset com.microsoft 1\ninput x u 1x2x1\ninit w c 1x3 0 0 4\n"
+         "init s f - 0.5\n"
+         "node com.microsoft::QAttention x,w,_,s,s -> y num_heads=1\n" Y,
+         "it must have a bias and two scales"},
         {"no outputs", "ir 8\nopset 13\ninput x f 1\nnode Abs x -> y\n",
          "the model has no outputs"},
         {"an old file", "ir 2\nopset 1\ninput x f 1\nnode Abs x -> y\n" Y,
