@@ -50,9 +50,7 @@ static void rotary(struct import *im, struct node *n)
         return;
     }
     count_heads(im, n);
-    if (im->places >= 0 && !positions->node && !positions->constant)
-        turn_from(im, n, im->places);
-    else if (positions->rank == 1) {
+    if (positions->rank == 1) {
         const int rows = graph_add_integers(&im->g, 1, &x->dims[0], 1);
         turn_from(im, n, upgrade_two(im, n, "Expand", n->in[1], rows));
     } else {
@@ -292,7 +290,8 @@ static void packed_attention(struct import *im, struct node *n)
 static void quantized_attention(struct import *im, struct node *n)
 {
     struct packed p = {.addend = VALUE_NONE};
-    if (!upgrade_input(im, n, 2) || !upgrade_input(im, n, 3) || !upgrade_input(im, n, 4)) {
+    if (!upgrade_input(im, n, 2) || !upgrade_input(im, n, 3) ||
+        !upgrade_input(im, n, 4)) {
         import_refuse_node(im, n, NULL, "it must have a bias and two scales");
         return;
     }
@@ -302,8 +301,7 @@ static void quantized_attention(struct import *im, struct node *n)
     const int in[] = {n->in[0], n->in[1], input_of(n, 6), input_of(n, 7)};
     const int sum = upgrade_value(upgrade_add(im, n, "MatMulInteger", in, 4));
     const int scale = upgrade_two(im, n, "Mul", n->in[3], n->in[4]);
-    p.product =
-        upgrade_two(im, n, "Mul", upgrade_cast(im, n, sum, ONNX_FLOAT), scale);
+    p.product = upgrade_two(im, n, "Mul", upgrade_cast(im, n, sum, ONNX_FLOAT), scale);
     p.product = upgrade_two(im, n, "Add", p.product, n->in[2]);
     attend(im, n, &p);
 }

@@ -42,7 +42,8 @@ static bool refuse_inputs(struct import *im, const struct node *n)
     static const struct {
         int input;
         const char *name;
-    } none[] = {{11, "head_sink"}, {12, "k_scale"}, {13, "v_scale"}, {16, "query_seqlens"}};
+    } none[] = {
+        {11, "head_sink"}, {12, "k_scale"}, {13, "v_scale"}, {16, "query_seqlens"}};
     for (size_t i = 0; i < ARRAY_LENGTH(none); i++)
         if (upgrade_input(im, n, none[i].input)) {
             import_refuse_node(im, n, NULL, "input '%s' is given; Attention has none",
@@ -57,7 +58,9 @@ static bool refuse_attributes(struct import *im, const struct node *n)
     static const struct {
         const char *name;
         int64_t taken;
-    } fixed[] = {{"smooth_softmax", 0}, {"sliding_window_cache", 0}, {"qk_output", 0},
+    } fixed[] = {{"smooth_softmax", 0},
+                 {"sliding_window_cache", 0},
+                 {"qk_output", 0},
                  {"causal", 1}};
     for (size_t i = 0; i < ARRAY_LENGTH(fixed); i++) {
         const int64_t v = node_integer(n, fixed[i].name, fixed[i].taken);
@@ -130,22 +133,6 @@ static int length_of(struct import *im, const struct node *n, int query, int dty
     return upgrade_value(shape);
 }
 
-/* In a state, with that of the next run as the last output. */
-static int counted(struct import *im, const struct node *n)
-{
-    if (im->counts)
-        return im->places;
-    im->counts = true;
-    const int length = length_of(im, n, n->in[QUERY], STRATA_INT32);
-    const int next = upgrade_two(im, n, "Add", im->places, length);
-    if (next >= 0) {
-        im->g.values[next].name = "next_places";
-        im->g.values[next].readers++;
-        im->g.outputs[im->g.n_outputs++] = next;
-    }
-    return im->places;
-}
-
 /* seqlens_k + 1 - length, which a first prompt's padded rows have below 0: once for all
  * nodes of a model. */
 static int taken_keys(struct import *im, const struct node *n, const struct grouped *p)
@@ -154,15 +141,13 @@ static int taken_keys(struct import *im, const struct node *n, const struct grou
     const struct value *v = upgrade_input(im, n, SEQLENS);
     const int dtype = v->dtype == STRATA_INT64 ? STRATA_INT64 : STRATA_INT32;
     const int64_t last = 1;
-    if (im->places >= 0)
-        return counted(im, n);
     if (im->taken_of == from && im->taken_length == p->length)
         return im->taken;
     im->taken_of = from;
     im->taken_length = p->length;
     if (v->rank == 2)
-        from = upgrade_two(im, n, "Squeeze", from,
-                           graph_add_integers(&im->g, 1, &last, 1));
+        from =
+            upgrade_two(im, n, "Squeeze", from, graph_add_integers(&im->g, 1, &last, 1));
     const int keys = upgrade_two(im, n, "Add", from, integer(im, dtype, 1));
     const int less = upgrade_two(im, n, "Sub", keys, length_of(im, n, p->query, dtype));
     im->taken = upgrade_two(im, n, "Max", less, integer(im, dtype, 0));
@@ -200,7 +185,8 @@ static int norm_heads(struct import *im, const struct node *n, int x, int scale,
 {
     struct graph *g = &im->g;
     const int64_t apart[] = {0, 0, heads, dim}, joined[] = {0, 0, heads * dim};
-    const int split = upgrade_two(im, n, "Reshape", x, graph_add_integers(g, 1, apart, 4));
+    const int split =
+        upgrade_two(im, n, "Reshape", x, graph_add_integers(g, 1, apart, 4));
     struct node *norm =
         upgrade_add(im, n, "RMSNormalization", (const int[]){split, scale}, 2);
     node_set_integer(g, norm, "axis", -1);
@@ -217,8 +203,8 @@ static void norm(struct import *im, const struct node *n, struct grouped *p)
     unpack(im, n, p);
     p->query = norm_heads(im, n, p->query, n->in[QUERY_NORM], p->heads, p->dim,
                           "q_norm_epsilon");
-    p->key = norm_heads(im, n, p->key, n->in[KEY_NORM], p->kv_heads, p->dim,
-                        "k_norm_epsilon");
+    p->key =
+        norm_heads(im, n, p->key, n->in[KEY_NORM], p->kv_heads, p->dim, "k_norm_epsilon");
 }
 
 void upgrade_rotary(struct import *im, struct node *n, int positions, int cos, int sin)
@@ -259,12 +245,12 @@ static bool turn(struct import *im, const struct node *n, struct grouped *p)
     if (!node_integer(n, "do_rotary", 0))
         return true;
     if (!cos || !sin || cos->rank != 2 || sin->rank != 2) {
-        import_refuse_node(im, n, NULL, "'do_rotary' needs cos_cache and sin_cache of 2 "
-                                        "dims");
+        import_refuse_node(im, n, NULL,
+                           "'do_rotary' needs cos_cache and sin_cache of 2 "
+                           "dims");
         return false;
     }
-    const bool told = upgrade_input(im, n, POSITIONS) && im->places < 0;
-    const int positions = told ? n->in[POSITIONS] : p->taken;
+    const int positions = upgrade_input(im, n, POSITIONS) ? n->in[POSITIONS] : p->taken;
     if (p->key < 0) {
         p->query = turned(im, n, p->query, positions, both + p->kv_heads, both);
         return true;
@@ -303,8 +289,8 @@ static void take_past(struct import *im, const struct node *n, struct grouped *p
     const bool more = grows(im, n);
     p->taken = taken_keys(im, n, p);
     for (int i = 0; i < 2; i++)
-        p->past[i] = more ? grown(im, n, n->in[PAST_KEY + i], p->length)
-                          : n->in[PAST_KEY + i];
+        p->past[i] =
+            more ? grown(im, n, n->in[PAST_KEY + i], p->length) : n->in[PAST_KEY + i];
 }
 
 /* ---- all of it -----------------------------------------------------------------------
@@ -322,8 +308,7 @@ void upgrade_grouped(struct import *im, struct node *n)
     norm(im, n, &p);
     if (!turn(im, n, &p))
         return;
-    const int in[] = {p.query,   p.key,     p.value, addend,
-                      p.past[0], p.past[1], p.taken};
+    const int in[] = {p.query, p.key, p.value, addend, p.past[0], p.past[1], p.taken};
     for (int i = 0; i < (int)ARRAY_LENGTH(in); i++)
         node_set_input(g, n, i, in[i]);
     n->n_in = (int)ARRAY_LENGTH(in);
@@ -331,7 +316,8 @@ void upgrade_grouped(struct import *im, struct node *n)
     node_set_integer(g, n, "heads", p.heads);
     node_set_integer(g, n, "kv_heads", p.kv_heads);
     node_set_integer(g, n, "causal", 1);
-    node_set_integer(g, n, p.taken >= 0 ? "cache" : "present", p.taken >= 0 || n->n_out > 1);
+    node_set_integer(g, n, p.taken >= 0 ? "cache" : "present",
+                     p.taken >= 0 || n->n_out > 1);
     if (window > 0)
         node_set_integer(g, n, "window_left", window - 1);
     n->op = "Attention";
