@@ -82,11 +82,26 @@ static bool refuse_dims(struct import *im, const struct node *n)
     return false;
 }
 
+/* Whether a past of one length has room or grows is not known of a total that is fed. */
+static bool refuse_total(struct import *im, const struct node *n)
+{
+    const struct value *past = upgrade_input(im, n, PAST_KEY);
+    const struct value *total = upgrade_input(im, n, TOTAL);
+    if (!past || past->rank != 4 || past->symbols[2] || !total || total->constant ||
+        total->node)
+        return false;
+    import_refuse_node(im, n, NULL,
+                       "the past has one length, and "
+                       "'total_sequence_length' is an input: it must be a "
+                       "constant, or be computed");
+    return true;
+}
+
 static bool read_grouped(struct import *im, const struct node *n, struct grouped *p)
 {
     const struct value *q = upgrade_input(im, n, QUERY), *k = upgrade_input(im, n, KEY);
     const struct value *past = upgrade_input(im, n, PAST_KEY);
-    if (refuse_inputs(im, n) || refuse_attributes(im, n))
+    if (refuse_inputs(im, n) || refuse_attributes(im, n) || refuse_total(im, n))
         return false;
     *p = (struct grouped){.heads = node_integer(n, "num_heads", 0),
                           .kv_heads = node_integer(n, "kv_num_heads", 0),
