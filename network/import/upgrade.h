@@ -66,8 +66,9 @@ int upgrade_reshape(struct import *im, const struct node *n, int value, int rank
                     const int64_t *dims);
 /* Constants of a float dtype; rank 0: one. */
 int upgrade_reals(struct import *im, int dtype, int rank, const double *v, int64_t n);
-/* The node, of attributes heads, dims, interleaved and turned_heads, as a layer that turns
- * its first input: by positions (VALUE_NONE: from 0) and tables of cosines and sines. */
+/* The node, of attributes heads, dims, interleaved and turned_heads, as a layer that
+ * turns its first input: by positions (VALUE_NONE: from 0) and tables of cosines and
+ * sines. */
 void upgrade_rotary(struct import *im, struct node *n, int positions, int cos, int sin);
 /* Attribute `name`, integers or one, as constant input i of the node. */
 void upgrade_move(struct import *im, struct node *n, const char *name, int i);

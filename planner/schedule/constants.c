@@ -8,10 +8,12 @@
 
 #include <string.h>
 
+/* By an impl that needs nothing but its weight: setup is still under way. */
 static bool is_constant(const struct execution *x, const struct execution_node *n)
 {
+    const strata_impl *impl = &n->impl->impl;
     if (strcmp(n->layer->type->full_name, "core::Constant@1") != 0 || n->n_fused > 0 ||
-        n->impl->impl.ctx_size > 0 || n->impl->impl.ctx_open)
+        impl->setup || impl->state_size > 0 || impl->ctx_size > 0 || impl->ctx_open)
         return false;
     const struct execution_value *v = &x->values[n->out_values[0]];
     return v->alias < 0 && v->binding < 0;
