@@ -151,9 +151,13 @@ static void give_present(const struct query *q, int port, int past, double *y)
     const int64_t size = port == ATTENTION_K ? p->dim : p->v_dim;
     y += (q->b * p->kv_heads + q->h / p->group) * p->keys * size;
     for (int64_t j = 0; j < p->keys; j++, y += size) {
-        const struct heads room = heads_of(q, past, size);
-        const double *row = j < q->there ? key_row(q, port, past, j)
-                                         : row_of(&room, q->b, q->h / p->group, j);
+        const double *row;
+        if (j < q->there)
+            row = key_row(q, port, past, j);
+        else { /* of a cache, what it held */
+            const struct heads room = heads_of(q, past, size);
+            row = row_of(&room, q->b, q->h / p->group, j);
+        }
         memcpy(y, row, (size_t)size * sizeof *y);
     }
 }

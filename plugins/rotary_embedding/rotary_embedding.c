@@ -282,7 +282,7 @@ static void reference_angle(const strata_node *n, const void *const *in,
         *s = sin(angle);
         return;
     }
-    const int input = t == &n->in[ROTARY_COS];
+    const int input = rotary_input(n->n_in, n->in, ROTARY_COS) != NULL;
     const double *cos_of = input ? in[ROTARY_COS] : weight[ROTARY_CACHE_COS];
     const double *sin_of = input ? in[ROTARY_SIN] : weight[ROTARY_CACHE_SIN];
     const int64_t row = t->rank == 3 ? token : position;
