@@ -7,6 +7,7 @@
 
 #include "core/alloc.h"
 
+#define MICROSOFT "com.microsoft"
 #define TREES "ai.onnx.ml"
 #define TRAINING "ai.onnx.preview.training"
 
@@ -17,6 +18,8 @@ static const char draws[] = "it draws random numbers; a plan gives the same ones
                             "time";
 static const char training[] = "it is a step of training; Strata runs trained networks";
 static const char images[] = "it decodes image files; strata run reads images itself";
+static const char experts[] = "experts are chosen by values; every layer runs for all";
+static const char paged[] = "caches in pages have no place in a state";
 static const char trees[] = "it is classical machine learning; Strata runs networks";
 
 static void refuse(struct mapping *m)
@@ -51,6 +54,9 @@ static const struct map_rule rules[] = {
     OF(TRAINING, "Adam", training),
     OF(TRAINING, "Gradient", training),
     OF(TRAINING, "Momentum", training),
+    OF(MICROSOFT, "MoE", experts),
+    OF(MICROSOFT, "QMoE", experts),
+    OF(MICROSOFT, "PagedAttention", paged),
     OF(TREES, "ArrayFeatureExtractor", trees),
     OF(TREES, "Binarizer", trees),
     OF(TREES, "CastMap", trees),

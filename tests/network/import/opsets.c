@@ -240,6 +240,32 @@ static const struct {
      "init w u 1x1x4 154 0 0 0\ninit s f 1 0.5\ninit z u 1 1\n"
      "node com.microsoft::MatMulNBits x,w,s,z -> y K=8 N=1 bits=4 block_size=8\n" Y,
      "1x1: 8.5"},
+    /* Each column has a block of its own: 0x9a holds 10, then 9. */
+    {"MatMulNBits with floats as zero points",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1x16 1 1 0 0 0 0 0 0 1 0 0 0 0 0 0 "
+     "0\n"
+     "init w u 1x2x4 154 0 0 0 11 0 0 0\ninit s f 2 0.5 10\ninit z f 2 1.5 10.5\n"
+     "node com.microsoft::MatMulNBits x,w,s,z -> y K=16 N=1 block_size=8\n" Y,
+     "1x1: 13"},
+    {"MatMulNBits with blocks of columns in any order",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1x16 1 1 0 0 0 0 0 0 0 0 0 0 0 0 0 "
+     "0\n"
+     "init w u 1x2x4 154 0 0 0 0 0 0 0\ninit s f 2 0.5 10\n"
+     "init g i 16 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
+     "node com.microsoft::MatMulNBits x,w,s,_,g -> y K=16 N=1 block_size=8\n" Y,
+     "1x1: 20.5"},
+    {"GatherBlockQuantized of 4 bits",
+     "ir 8\nopset 17\nopset com.microsoft 1\n"
+     "init w u 2x8 154 0 0 0 0 0 0 0 33 0 0 0 67 0 0 0\ninit i i 1 1\n"
+     "init s f 2x1 1 0.5\ninit z u 2x1 0 1\n"
+     "node com.microsoft::GatherBlockQuantized w,i,s,z -> y bits=4 block_size=16\n" Y,
+     "1x16: 0 0.5 -0.5 -0.5 -0.5 -0.5 -0.5 -0.5 1 1.5 -0.5 -0.5 -0.5 -0.5 -0.5 -0.5"},
+    {"GatherBlockQuantized of 8 bits",
+     "ir 8\nopset 17\nopset com.microsoft 1\n"
+     "init w u 2x8 0 1 2 3 4 5 6 7 130 129 128 127 126 0 1 2\ninit i i 1 1\n"
+     "init s f 2x1 1 0.5\n"
+     "node com.microsoft::GatherBlockQuantized w,i,s -> y bits=8 block_size=16\n" Y,
+     "1x8: 1 0.5 0 -0.5 -1 -64 -63.5 -63"},
     {"MultiHeadAttention, biased",
      "ir 8\nopset 17\nopset com.microsoft 1\ninit q f 1x1x2 1 2\ninit v f 1x1x2 3 4\n"
      "init b f 6 0 0 0 0 10 20\n"
@@ -299,6 +325,12 @@ static const struct {
              "node com.microsoft::GroupQueryAttention q,k,v,a,b,n,t,e,f -> y,c "
              "num_heads=1 kv_num_heads=1 do_rotary=1\noutput y\noutput c\n",
      "1x1x2: 2 2; 1x1x3x2: 8 8 9 9 -2 1"},
+    {"Attention, packed, behind a past",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1x1x1 1\ninit w f 1x3 0 2 4\n"
+     "init p f 2x1x1x1x1 7 8\n"
+     "node com.microsoft::Attention x,w,_,_,p -> y,r num_heads=1 unidirectional=1\n"
+     "output y\noutput r\n",
+     "1x1x1: 6; 2x1x1x2x1: 7 2 8 4"},
     {"EmbedLayerNormalization with its sum, and the mask's",
      "ir 8\nopset 17\nopset com.microsoft 1\ninit i i32 1x2 0 1\n"
      "init w f 2x2 1 3 0 0\ninit p f 3x2 0 0 2 4 9 9\ninit g f 2 1 10\n"
@@ -314,6 +346,13 @@ static const struct {
      "init c f 2x1 1 0\ninit s f 2x1 0 1\n"
      "node com.microsoft::RotaryEmbedding x,p,c,s -> y\n" Y,
      "1x1x1x2: -2 1"},
+    {"RotaryEmbedding from one place, heads by the tables",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1x2x2 1 2 3 4\ninit p i 1 1\n"
+     "init c f 3x1 1 0 1\ninit s f 3x1 0 1 0\n"
+     "node com.microsoft::RotaryEmbedding x,p,c,s -> y\n" Y,
+     "1x2x2: -2 1 3 4"},
+    {"Max of integers and 0",
+     "ir 8\nopset 17\ninit x i 2 -3 3\ninit z i 1 0\nnode Max x,z -> y\n" Y, "2: 0 3"},
 };
 
 Test(import_opsets, what_old_operators_give)
@@ -347,7 +386,7 @@ Test(import_opsets, what_has_no_meaning_now)
          "init z u - 2\n"
          "node com.microsoft::QLinearSoftmax a,s,z,s,z -> y axis=1 opset=12\n" Y,
          "axis 1 of opset 12 is not the last"},
-        {"attention with a past of fixed length",
+        {"attention with a cache of fixed length",
          "ir 8\nopset 17\nopset com.microsoft 1\ninput x f 1x2x2\ninit w f 2x6 1 0 1 0 1 "
          "0 "
          "0 1 0 1 0 1\ninput p f 2x1x1x3x2\n"
@@ -379,6 +418,10 @@ Test(import_opsets, what_has_no_meaning_now)
          "init s f - 0.5\n"
          "node com.microsoft::QAttention x,w,_,s,s -> y num_heads=1\n" Y,
          "it must have a bias and two scales"},
+        {"experts",
+         "ir 8\nopset 17\nopset com.microsoft 1\ninput x f 1x2\n"
+         "node com.microsoft::MoE x,x,x,_,x -> y\n" Y,
+         "experts are chosen by values"},
         {"no outputs", "ir 8\nopset 13\ninput x f 1\nnode Abs x -> y\n",
          "the model has no outputs"},
         {"an old file", "ir 2\nopset 1\ninput x f 1\nnode Abs x -> y\n" Y,
