@@ -9,6 +9,8 @@ NETWORK_SOURCES = \
 	network/image.c \
 	network/import/arena.c \
 	network/import/arena.h \
+	network/import/cache/cache.c \
+	network/import/cache/cache.h \
 	network/import/carry/carry.c \
 	network/import/carry/carry.h \
 	network/import/carry/wide.c \

@@ -30,6 +30,7 @@ struct value {
     int8_t symbols[STRATA_MAX_RANK]; /* from 1, of an input: of the import, its dims; 0:
                                       * a number */
     int next;   /* from 1, of an input: the value that it has in the next run */
+    int64_t room; /* of a state that counts: the most that it may be; 0: it is none */
     bool exact; /* a float whose layer says its dtype, whatever precision is asked for */
     const void *data; /* of a constant: elements of dtype, row-major; NULL if empty */
     bool refused;     /* its producer was refused, so what reads it says nothing */

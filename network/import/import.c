@@ -2,7 +2,7 @@
  *
  * A model as a network, and what its users ask of it.
  */
-#include "network/import/private.h"
+#include "network/import/cache/cache.h"
 
 #include <string.h>
 
@@ -93,17 +93,46 @@ static int pair_states(struct import *im, strata_error *err)
 
 /* ---- for users ---- */
 
+static int make(struct import **out, struct import *start, strata_error *err)
+{
+    import_find_symbols(start);
+    return start->n_symbols ? import_with_symbols(out, start, err)
+                            : import_at(out, start, NULL, NULL, err);
+}
+
+static int make_cached(struct import **out, struct import *start, strata_error *err)
+{
+    const struct import_options own = start->options;
+    struct cache c;
+    int status = cache_find(&c, start->model, &own, err);
+    if (status == STRATA_OK) {
+        start->options = cache_options(&c, &own);
+        status = make(out, start, err);
+    }
+    if (status == STRATA_OK)
+        status = cache_pair(*out, c.room, err);
+    if (status == STRATA_OK)
+        status = pair_states(*out, err);
+    if (status == STRATA_OK)
+        cache_drop(*out);
+    if (*out)
+        (*out)->options = own;
+    cache_free(&c);
+    return status;
+}
+
 int import_make(struct import **out, const struct onnx_model *m,
                 strata_registry *registry, const struct import_options *options,
                 strata_error *err)
 {
-    struct import start = {.model = m, .registry = registry};
+    struct import start = {.model = m, .registry = registry, .places = VALUE_NONE};
+    *out = NULL;
     if (options)
         start.options = *options;
     tell_versions(m);
-    import_find_symbols(&start);
-    const int status = start.n_symbols ? import_with_symbols(out, &start, err)
-                                       : import_at(out, &start, NULL, NULL, err);
+    if (start.options.cache)
+        return make_cached(out, &start, err);
+    const int status = make(out, &start, err);
     return status == STRATA_OK ? pair_states(*out, err) : status;
 }
 

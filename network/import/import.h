@@ -57,6 +57,7 @@ struct import_options {
     const struct import_constant *constants;
     const struct import_state *states;
     size_t n_shapes, n_symbols, n_constants, n_states;
+    int64_t cache;    /* keys that caches have room for as states; 0: none are made */
     bool no_patterns; /* a layer an operator */
     const char *name; /* of the network; NULL: the file's */
 };

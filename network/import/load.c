@@ -3,6 +3,7 @@
  * The file's graph as values and nodes: initializers become constants, inputs get the
  * dims that the model or the options say.
  */
+#include "network/import/cache/cache.h"
 #include "network/import/inline.h"
 
 #include <string.h>
@@ -148,8 +149,8 @@ int import_load(struct import *im, strata_error *err)
     struct graph *g = &im->g;
     struct inlining x;
     g->name = im->options.name ? im->options.name : from->name;
-    g->inputs = arena_get(&g->arena, from->n_inputs, sizeof *g->inputs);
-    g->outputs = arena_get(&g->arena, from->n_outputs, sizeof *g->outputs);
+    g->inputs = arena_get(&g->arena, from->n_inputs + 1, sizeof *g->inputs);
+    g->outputs = arena_get(&g->arena, from->n_outputs + 1, sizeof *g->outputs);
     if (!g->inputs || !g->outputs)
         return arena_status(&g->arena, "a model", err);
     check_version(im);
@@ -159,6 +160,7 @@ int import_load(struct import *im, strata_error *err)
         load_constant(&x, from->initializers[i].name, &from->initializers[i]);
     for (size_t i = 0; i < from->n_inputs; i++)
         load_input(&x, &from->inputs[i]);
+    cache_load(im);
     inline_forward(&x, from->nodes, from->n_nodes);
     inline_nodes(&x, from->nodes, from->n_nodes);
     load_outputs(&x, from);

@@ -63,7 +63,7 @@ int import_at(struct import **out, const struct import *start, const int64_t *si
     for (int i = 0; i < im->n_symbols; i++)
         im->symbols[i].value = sizes[i];
     im->g.memo = memo;
-    im->taken_of = VALUE_NONE;
+    im->places = im->taken_of = VALUE_NONE;
     return run_passes(im, err);
 }
 

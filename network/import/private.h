@@ -49,6 +49,8 @@ struct import {
     size_t n_inlined;  /* nodes and calls of functions, so far */
     size_t n_unrolled; /* nodes of loops (control/) */
     uint64_t branches; /* a hash of those that were taken, in order */
+    int places;        /* where caches are states: the value that counts what rows hold */
+    bool counts;       /* it has a next value: the last output */
     /* upgrade/grouped.c: keys that pasts hold, of these lengths, for queries so long. */
     int taken, taken_of;
     int64_t taken_length;

@@ -228,6 +228,8 @@ static void write_input(struct writer *w, const struct value *v)
     }
     if (v->next)
         put_list(w, "next", &(int){v->next - 1}, 1);
+    if (v->room)
+        fprintf(w->lines.f, "room = %" PRId64 "\n", v->room);
 }
 
 /* Without what a value in an INI file cannot hold. */

@@ -1,6 +1,7 @@
 CRITERION_TESTS += \
 	tests/network/doubt \
 	tests/network/import/carried \
+	tests/network/import/grouped \
 	tests/network/import/inline \
 	tests/network/import/layers \
 	tests/network/import/models \
@@ -49,6 +50,7 @@ tests_network_import_stable_SOURCES = tests/network/import/stable.c \
 IMPORTED_TEXT = tests/network/import/imported.h tests/network/import/model_text.h
 tests_network_import_carried_SOURCES = tests/network/import/carried.c $(IMPORTED_TEXT)
 tests_network_import_quantized_SOURCES = tests/network/import/quantized.c $(IMPORTED_TEXT)
+tests_network_import_grouped_SOURCES = tests/network/import/grouped.c $(IMPORTED_TEXT)
 tests_network_import_state_SOURCES = tests/network/import/state.c $(IMPORTED_TEXT)
 
 # What reads INI files, with its steps counted; see steps.h.

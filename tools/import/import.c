@@ -16,6 +16,7 @@ enum {
     OPTION_DIM,
     OPTION_CONSTANT,
     OPTION_STATE,
+    OPTION_CACHE,
     OPTION_NO_PATTERNS,
     OPTION_KEEP_GOING,
     OPTION_REPORT,
@@ -29,6 +30,7 @@ static const struct option options[] = {
     {"dim", required_argument, NULL, OPTION_DIM},
     {"constant", required_argument, NULL, OPTION_CONSTANT},
     {"state", required_argument, NULL, OPTION_STATE},
+    {"cache", required_argument, NULL, OPTION_CACHE},
     {"no-patterns", no_argument, NULL, OPTION_NO_PATTERNS},
     {"keep-going", no_argument, NULL, OPTION_KEEP_GOING},
     {"report", required_argument, NULL, OPTION_REPORT},
@@ -159,6 +161,9 @@ static int take_option(struct wishes *w, int option)
     case OPTION_STATE:
         model_add_state(&w->model, optarg, &err);
         break;
+    case OPTION_CACHE:
+        model_set_cache(&w->model, optarg, &err);
+        break;
     case OPTION_NO_PATTERNS:
         w->model.import.no_patterns = true;
         break;
@@ -195,7 +200,7 @@ static int run_import(int argc, char **argv)
         code = operators_print(w.ini ? table_format_parse(w.ini) : w.common.format);
     else if (argc - optind != 1)
         code = tool_usage(&tool_import, "one ONNX model is needed");
-    else if (w.check && w.model.n_states)
+    else if (w.check && (w.model.n_states || w.model.import.cache))
         code = tool_usage(&tool_import, "--check compares outputs; a state is none");
     else if (!w.ini && !w.check && !w.report && !w.keep_going)
         code = tool_usage(&tool_import, "--output=FILE is needed");
@@ -235,6 +240,9 @@ const struct tool_command tool_import = {
         "      --state=OUTPUT=INPUT  an output that is the input's value in the next "
         "run: a\n"
         "                        [state] of the network (repeatable)\n"
+        "      --cache=N         caches of a decoder's keys and values are states with "
+        "room\n"
+        "                        for N tokens, and its only input are tokens\n"
         "      --no-patterns     a layer for each operator: nothing is put together\n"
         "      --keep-going      list all operators that have no layer, with the number\n"
         "                        of their nodes\n"
@@ -251,6 +259,7 @@ const struct tool_command tool_import = {
                 "  strata import bert.onnx -o bert.ini --dim length=1..512:128\n"
                 "  strata import voice.onnx -o voice.ini --state=h_next=h "
                 "--state=c_next=c\n"
+                "  strata import decoder.onnx -o decoder.ini --cache=4096\n"
                 "  strata import model.onnx --check test_data_set_0\n"
                 "  strata run model.onnx photo.jpg\n",
     .run = run_import,

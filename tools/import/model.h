@@ -30,6 +30,8 @@ int model_add_symbol(struct model_options *o, const char *text, strata_error *er
 int model_add_constant(struct model_options *o, const char *text, strata_error *err);
 /* "h_next=h": an output and the input that it is in the next run. */
 int model_add_state(struct model_options *o, const char *text, strata_error *err);
+/* "4096": tokens that caches have room for. */
+int model_set_cache(struct model_options *o, const char *text, strata_error *err);
 /* Options as the import takes them; its lists stay those of `o`. */
 struct import_options model_import_options(const struct model_options *o);
 void model_options_free(struct model_options *o);

@@ -219,6 +219,14 @@ int model_add_state(struct model_options *o, const char *text, strata_error *err
     return STRATA_OK;
 }
 
+int model_set_cache(struct model_options *o, const char *text, strata_error *err)
+{
+    if (read_numbers(&o->import.cache, text, 1) == 1 && o->import.cache > 0)
+        return STRATA_OK;
+    o->import.cache = 0;
+    return error_set(err, STRATA_EINVAL, "'%s' is no number of tokens, as in 4096", text);
+}
+
 struct import_options model_import_options(const struct model_options *o)
 {
     struct import_options out = o->import;

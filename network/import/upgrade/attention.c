@@ -50,7 +50,9 @@ static void rotary(struct import *im, struct node *n)
         return;
     }
     count_heads(im, n);
-    if (positions->rank == 1) {
+    if (im->places >= 0 && !positions->node && !positions->constant)
+        turn_from(im, n, im->places);
+    else if (positions->rank == 1) {
         const int rows = graph_add_integers(&im->g, 1, &x->dims[0], 1);
         turn_from(im, n, upgrade_two(im, n, "Expand", n->in[1], rows));
     } else {

@@ -87,8 +87,8 @@ static bool refuse_total(struct import *im, const struct node *n)
 {
     const struct value *past = upgrade_input(im, n, PAST_KEY);
     const struct value *total = upgrade_input(im, n, TOTAL);
-    if (!past || past->rank != 4 || past->symbols[2] || !total || total->constant ||
-        total->node)
+    if (im->places >= 0 || !past || past->rank != 4 || past->symbols[2] || !total ||
+        total->constant || total->node)
         return false;
     import_refuse_node(im, n, NULL,
                        "the past has one length, and "
@@ -148,6 +148,22 @@ static int length_of(struct import *im, const struct node *n, int query, int dty
     return upgrade_value(shape);
 }
 
+/* In a state, with that of the next run as the last output. */
+static int counted(struct import *im, const struct node *n)
+{
+    if (im->counts)
+        return im->places;
+    im->counts = true;
+    const int length = length_of(im, n, n->in[QUERY], STRATA_INT32);
+    const int next = upgrade_two(im, n, "Add", im->places, length);
+    if (next >= 0) {
+        im->g.values[next].name = "next_places";
+        im->g.values[next].readers++;
+        im->g.outputs[im->g.n_outputs++] = next;
+    }
+    return im->places;
+}
+
 /* seqlens_k + 1 - length, which a first prompt's padded rows have below 0: once for all
  * nodes of a model. */
 static int taken_keys(struct import *im, const struct node *n, const struct grouped *p)
@@ -156,6 +172,8 @@ static int taken_keys(struct import *im, const struct node *n, const struct grou
     const struct value *v = upgrade_input(im, n, SEQLENS);
     const int dtype = v->dtype == STRATA_INT64 ? STRATA_INT64 : STRATA_INT32;
     const int64_t last = 1;
+    if (im->places >= 0)
+        return counted(im, n);
     if (im->taken_of == from && im->taken_length == p->length)
         return im->taken;
     im->taken_of = from;
@@ -265,7 +283,8 @@ static bool turn(struct import *im, const struct node *n, struct grouped *p)
                            "dims");
         return false;
     }
-    const int positions = upgrade_input(im, n, POSITIONS) ? n->in[POSITIONS] : p->taken;
+    const bool told = upgrade_input(im, n, POSITIONS) && im->places < 0;
+    const int positions = told ? n->in[POSITIONS] : p->taken;
     if (p->key < 0) {
         p->query = turned(im, n, p->query, positions, both + p->kv_heads, both);
         return true;
@@ -284,6 +303,8 @@ static bool grows(const struct import *im, const struct node *n)
     const struct value *past = upgrade_input(im, n, PAST_KEY);
     const struct value *total = upgrade_input(im, n, TOTAL);
     const int symbol = past->symbols[2] - 1;
+    if (im->places >= 0)
+        return false;
     if (symbol >= 0 && im->symbols[symbol].least != im->symbols[symbol].most)
         return true;
     return total && total->constant && value_count(total) == 1 &&
@@ -302,6 +323,10 @@ static void take_past(struct import *im, const struct node *n, struct grouped *p
     if (!upgrade_input(im, n, PAST_KEY))
         return;
     const bool more = grows(im, n);
+    if (im->places >= 0 && upgrade_input(im, n, PAST_KEY)->node)
+        import_refuse_node(im, n, NULL,
+                           "its past is computed, so that it can be no cache: import "
+                           "without --cache");
     p->taken = taken_keys(im, n, p);
     for (int i = 0; i < 2; i++)
         p->past[i] =
