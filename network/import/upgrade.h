@@ -59,6 +59,11 @@ int upgrade_value(const struct node *made);
 /* The output of such a node of two inputs; of a Cast. */
 int upgrade_two(struct import *im, const struct node *n, const char *op, int a, int b);
 int upgrade_cast(struct import *im, const struct node *n, int value, enum onnx_type to);
+/* A part of the last of three dims. */
+int upgrade_part(struct import *im, const struct node *n, int value, int64_t begin,
+                 int64_t end);
+/* The node is that operator of ai.onnx. */
+void upgrade_standard(struct node *n, const char *op);
 /* A further node between output i of n and all that reads it. */
 struct node *upgrade_after(struct import *im, struct node *n, int i, const char *op);
 /* The value with these dims. */

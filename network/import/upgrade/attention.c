@@ -11,13 +11,6 @@
 
 #define DOMAIN "com.microsoft"
 
-static void standard_as(struct node *n, const char *op)
-{
-    n->op = op;
-    n->domain = "";
-    n->version = GRAPH_OPSET;
-}
-
 /* ---- rotation ------------------------------------------------------------------------
  */
 
@@ -58,7 +51,7 @@ static void rotary(struct import *im, struct node *n)
     } else {
         const int in[] = {n->in[0], n->in[2], n->in[3], n->in[1]};
         memcpy(n->in, in, sizeof in);
-        standard_as(n, "RotaryEmbedding");
+        upgrade_standard(n, "RotaryEmbedding");
     }
 }
 
@@ -143,19 +136,7 @@ static void multi_head_attention(struct import *im, struct node *n)
     node_set_integer(&im->g, n, "q_num_heads", heads);
     node_set_integer(&im->g, n, "kv_num_heads", heads);
     node_set_integer(&im->g, n, "is_causal", node_integer(n, "unidirectional", 0));
-    standard_as(n, "Attention");
-}
-
-/* A part of the last of three dims. */
-static int part_of(struct import *im, const struct node *n, int x, int64_t begin,
-                   int64_t end)
-{
-    struct graph *g = &im->g;
-    const int64_t last = 2;
-    const int in[] = {x, graph_add_integers(g, 1, &begin, 1),
-                      graph_add_integers(g, 1, &end, 1),
-                      graph_add_integers(g, 1, &last, 1)};
-    return upgrade_value(upgrade_add(im, n, "Slice", in, 4));
+    upgrade_standard(n, "Attention");
 }
 
 /* Sizes of query, key and value; false: not known. */
@@ -230,9 +211,9 @@ static void attend(struct import *im, struct node *n, const struct packed *p)
     const bool reads = n->n_out > 1 && n->out[1] >= 0 && g->values[n->out[1]].readers > 0;
     const int present = reads ? n->out[1] : VALUE_NONE;
     const int in[] = {
-        part_of(im, n, p->product, 0, size[0]),
-        part_of(im, n, p->product, size[0], size[0] + size[1]),
-        part_of(im, n, p->product, size[0] + size[1], size[0] + size[1] + size[2]),
+        upgrade_part(im, n, p->product, 0, size[0]),
+        upgrade_part(im, n, p->product, size[0], size[0] + size[1]),
+        upgrade_part(im, n, p->product, size[0] + size[1], size[0] + size[1] + size[2]),
         addend_of_both(im, n, p),
         p->past < 0 ? VALUE_NONE : half_of(im, n, p->past, 0),
         p->past < 0 ? VALUE_NONE : half_of(im, n, p->past, 1),
@@ -246,7 +227,7 @@ static void attend(struct import *im, struct node *n, const struct packed *p)
     node_set_integer(g, n, "q_num_heads", heads);
     node_set_integer(g, n, "kv_num_heads", heads);
     node_set_integer(g, n, "is_causal", node_integer(n, "unidirectional", 0));
-    standard_as(n, "Attention");
+    upgrade_standard(n, "Attention");
 }
 
 /* Whether what the node reads can be taken; else it is refused. Inputs: of the mask, of

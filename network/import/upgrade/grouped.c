@@ -190,26 +190,15 @@ static int taken_keys(struct import *im, const struct node *n, const struct grou
 /* ---- queries and keys ----------------------------------------------------------------
  */
 
-static int part_of(struct import *im, const struct node *n, int x, int64_t begin,
-                   int64_t end)
-{
-    struct graph *g = &im->g;
-    const int64_t last = 2;
-    const int in[] = {x, graph_add_integers(g, 1, &begin, 1),
-                      graph_add_integers(g, 1, &end, 1),
-                      graph_add_integers(g, 1, &last, 1)};
-    return upgrade_value(upgrade_add(im, n, "Slice", in, 4));
-}
-
 static void unpack(struct import *im, const struct node *n, struct grouped *p)
 {
     const int64_t q = p->heads * p->dim, k = p->kv_heads * p->dim;
     const int all = p->query;
     if (p->key >= 0)
         return;
-    p->query = part_of(im, n, all, 0, q);
-    p->key = part_of(im, n, all, q, q + k);
-    p->value = part_of(im, n, all, q + k, q + 2 * k);
+    p->query = upgrade_part(im, n, all, 0, q);
+    p->key = upgrade_part(im, n, all, q, q + k);
+    p->value = upgrade_part(im, n, all, q + k, q + 2 * k);
 }
 
 /* Each head by the root of its mean square. */

@@ -10,18 +10,11 @@
 
 #define DOMAIN "com.microsoft"
 
-static void standard_as(struct node *n, const char *op)
-{
-    n->op = op;
-    n->domain = "";
-    n->version = GRAPH_OPSET;
-}
-
 /* The same operator by another domain. */
 static void standard(struct import *im, struct node *n)
 {
     (void)im;
-    standard_as(n, n->op);
+    upgrade_standard(n, n->op);
 }
 
 static void set_real(struct import *im, struct node *n, const char *name, double v)
@@ -52,7 +45,7 @@ static void bias_gelu(struct import *im, struct node *n)
 {
     add_input(im, n, 1);
     n->n_in = 1;
-    standard_as(n, "Gelu");
+    upgrade_standard(n, "Gelu");
 }
 
 static void fast_gelu(struct import *im, struct node *n)
@@ -64,7 +57,7 @@ static void fast_gelu(struct import *im, struct node *n)
 static void quick_gelu(struct import *im, struct node *n)
 {
     set_real(im, n, "alpha", node_real(n, "alpha", (double)1.702f));
-    standard_as(n, "Swish");
+    upgrade_standard(n, "Swish");
 }
 
 /* ---- normalizations ------------------------------------------------------------------
@@ -83,7 +76,7 @@ static void refuse_outputs(struct import *im, struct node *n, int first, int kep
 static void simplified_norm(struct import *im, struct node *n)
 {
     refuse_outputs(im, n, 1, -1);
-    standard_as(n, "RMSNormalization");
+    upgrade_standard(n, "RMSNormalization");
 }
 
 /* Of the sum of two inputs and, at the end, a bias; the sum is output 3. */
@@ -101,7 +94,7 @@ static void skip_norm(struct import *im, struct node *n, const char *op, int bia
     refuse_outputs(im, n, 1, 3);
     set_real(im, n, "epsilon", node_real(n, "epsilon", (double)1e-12f));
     node_set_integer(g, n, "axis", -1);
-    standard_as(n, op);
+    upgrade_standard(n, op);
 }
 
 static void skip_layer_norm(struct import *im, struct node *n)
@@ -160,7 +153,7 @@ static void fused_matmul(struct import *im, struct node *n)
     if (alpha != 1)
         node_set_input(&im->g, upgrade_after(im, n, 0, "Mul"), 1,
                        upgrade_reals(im, dtype, 0, &alpha, 1));
-    standard_as(n, "MatMul");
+    upgrade_standard(n, "MatMul");
 }
 
 /* The activation by name, its numbers in a list. */
@@ -200,13 +193,13 @@ static void fused_conv(struct import *im, struct node *n)
     if (added >= 0)
         node_set_input(&im->g, upgrade_after(im, n, 0, "Add"), 1, added);
     n->n_in = n->n_in > 3 ? 3 : n->n_in;
-    standard_as(n, "Conv");
+    upgrade_standard(n, "Conv");
 }
 
 static void fused_gemm(struct import *im, struct node *n)
 {
     activation_after(im, n);
-    standard_as(n, "Gemm");
+    upgrade_standard(n, "Gemm");
 }
 
 static void nhwc_max_pool(struct import *im, struct node *n)
@@ -223,7 +216,7 @@ static void nhwc_max_pool(struct import *im, struct node *n)
     node_set(&im->g, back,
              (struct onnx_attribute){
                  .name = "perm", .kind = ONNX_A_INTEGERS, .integers = out, .n = 4});
-    standard_as(n, "MaxPool");
+    upgrade_standard(n, "MaxPool");
 }
 
 /* ---- embeddings ----------------------------------------------------------------------
@@ -265,7 +258,7 @@ static void embed_layer_norm(struct import *im, struct node *n)
     n->n_out = 1;
     set_real(im, n, "epsilon", node_real(n, "epsilon", (double)1e-12f));
     node_set_integer(g, n, "axis", -1);
-    standard_as(n, "LayerNormalization");
+    upgrade_standard(n, "LayerNormalization");
 }
 
 static const struct rewrite rows[] = {

@@ -33,6 +33,24 @@ int upgrade_two(struct import *im, const struct node *n, const char *op, int a, 
     return upgrade_value(upgrade_add(im, n, op, (const int[]){a, b}, 2));
 }
 
+int upgrade_part(struct import *im, const struct node *n, int value, int64_t begin,
+                 int64_t end)
+{
+    struct graph *g = &im->g;
+    const int64_t last = 2;
+    const int in[] = {value, graph_add_integers(g, 1, &begin, 1),
+                      graph_add_integers(g, 1, &end, 1),
+                      graph_add_integers(g, 1, &last, 1)};
+    return upgrade_value(upgrade_add(im, n, "Slice", in, 4));
+}
+
+void upgrade_standard(struct node *n, const char *op)
+{
+    n->op = op;
+    n->domain = "";
+    n->version = GRAPH_OPSET;
+}
+
 int upgrade_cast(struct import *im, const struct node *n, int value, enum onnx_type to)
 {
     struct node *made = upgrade_add(im, n, "Cast", &value, 1);
