@@ -303,13 +303,19 @@ static float zero_of(const struct packed *p, int64_t r, int64_t b)
 static void unpack_all(const struct packed *p, bool transposed, float *out)
 {
     const int64_t row = transposed ? 1 : p->columns, column = transposed ? p->rows : 1;
-    for (int64_t r = 0; r < p->rows; r++)
-        for (int64_t k = 0; k < p->columns; k++) {
+    for (int64_t r = 0; r < p->rows; r++) {
+        float scale = 0, zero = 0; /* of the block of the column before */
+        for (int64_t k = 0, before = -1; k < p->columns; k++) {
             const int64_t b = p->groups ? value_integer(p->groups, k) : k / p->block;
+            if (b != before) {
+                scale = (float)value_real(p->scales, r * p->blocks + b);
+                zero = zero_of(p, r, b);
+                before = b;
+            }
             const float q = (float)unpack(p->bytes + r * p->row_bytes, k, p->bits);
-            out[k * column + r * row] =
-                (float)value_real(p->scales, r * p->blocks + b) * (q - zero_of(p, r, b));
+            out[k * column + r * row] = scale * (q - zero);
         }
+    }
 }
 
 /* The matrix as a constant of the dtype. */
