@@ -245,6 +245,8 @@ static void find_made_types(struct loader *l)
         l->net->inverted_residual = find_made(l, "core::InvertedResidual@1");
         l->net->bottleneck = find_made(l, "core::Bottleneck@1");
     }
+    if (has_type(l, "core::Convolution@1") && has_type(l, "core::ElementWise@1"))
+        l->net->shortcut_convolution = find_made(l, "core::ShortcutConvolution@1");
     if (has_type(l, "core::Convolution@1") && has_type(l, "core::Pooling@1"))
         l->net->pooled_convolution = find_made(l, "core::PooledConvolution@1");
     if (has_type(l, "core::Reduce@1"))

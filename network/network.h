@@ -191,7 +191,8 @@ struct strata_network {
     /* Types that layers or groups of them may become, or that merged ones need; NULL:
      * there is none, or no use for it. */
     const struct registry_layer *pointwise, *pooling, *slice, *gated, *projection,
-        *perceptron, *inverted_residual, *bottleneck, *pooled_convolution;
+        *perceptron, *inverted_residual, *bottleneck, *shortcut_convolution,
+        *pooled_convolution;
     const struct registry_layer *quantized_convolution, *quantized_deconvolution,
         *quantized_product, *quantized_sum, *quantized_pooling, *quantized_attention;
     const strata_network *base;    /* NULL; or that of which this is a version for other

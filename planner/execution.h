@@ -37,6 +37,7 @@ enum made_kind {
     MADE_PERCEPTRON,
     MADE_INVERTED_RESIDUAL,
     MADE_BOTTLENECK,
+    MADE_SHORTCUT_CONVOLUTION,
     MADE_POOLED_CONVOLUTION
 };
 
@@ -64,6 +65,7 @@ struct made_layer {
         strata_perceptron perceptron;
         strata_inverted_residual inverted_residual;
         strata_bottleneck bottleneck;
+        strata_shortcut_convolution shortcut_convolution;
         strata_pooled_convolution pooled_convolution;
     } params;
     const void *own_params; /* of the network's layer, in their place; or NULL */

@@ -57,6 +57,7 @@ PLANNER_SOURCES = \
 	planner/fuse/quantize.c \
 	planner/fuse/reduce.c \
 	planner/fuse/residual.c \
+	planner/fuse/shortcut.c \
 	planner/fuse/shuffle.c \
 	planner/fuse/slice.c \
 	planner/fuse/unnoted.c \

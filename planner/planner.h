@@ -339,6 +339,9 @@ int planner_make_projections(struct planner *planner, strata_error *err);
 int planner_make_residuals(struct planner *planner, strata_error *err);
 /* fuse/pooled.c: a Convolution and the maxima behind it. Behind the residual blocks. */
 int planner_make_pooled(struct planner *planner, strata_error *err);
+/* fuse/shortcut.c: two Convolutions and their sum. Behind the residual blocks, with whose
+ * last layer they may begin. */
+int planner_make_shortcuts(struct planner *planner, strata_error *err);
 /* fuse/perceptron.c: chains of small products. Behind those above, whose nodes it leaves
  * alone, and before the Pointwise groups. */
 int planner_make_perceptrons(struct planner *planner, strata_error *err);

@@ -39,6 +39,7 @@ needs() {
     core::RoiAlign | core::Scatter | core::Select) echo 'inputs = x, x1, x2' ;;
     core::Scale) echo 'scale = 0.3' ;;
     core::Shuffle) echo 'first = 0, 2, 3, 1' ;;
+    core::ShortcutConvolution) printf '%s\n' 'inputs = x, x' 'filters = 4' 'kernel = 3x3' 'pad = 1' ;;
     core::Slice) printf '%s\n' 'begin = 0, 1, 0, 0' 'end = 1, 3, 6, 6' ;;
     core::TopK) echo 'k = 2' ;;
     core::Unary) echo 'op = exp' ;;

@@ -54,7 +54,8 @@ OUTSIDE = {"tests", "fuzz", "bench", "examples", "python", "serving"}
 CHECKER = {"check/check.h", "check/rules.h"}
 # Layers made of another one, whose headers they see.
 MADE_OF = {"deconvolution": "convolution", "pooled_convolution": "convolution",
-           "projection": "matrix_multiply", "quantized_attention": "attention"}
+           "projection": "matrix_multiply", "shortcut_convolution": "convolution",
+           "quantized_attention": "attention"}
 CORE_LINES = 4000
 FOLDER_FILES = 25
 # A file a layer, whose name says which: it grows with the layers.

@@ -769,6 +769,19 @@ typedef struct strata_shape {
     int32_t reserved;
 } strata_shape;
 
+/* ShortcutConvolution: a convolution to whose results a product (1x1) of a second input is
+ * added, before an activation. Each has a bias or none. */
+typedef struct strata_shortcut_convolution {
+    strata_convolution convolution; /* filters, kernel, stride, pads and dilation alone */
+    strata_ints shortcut_stride;    /* between the pixels taken of the second input */
+    int32_t activation;             /* 0: none; 1 + STRATA_RELU ... */
+    int32_t reserved;
+    double alpha, beta; /* of the activation; +infinity: the kind's own */
+} strata_shortcut_convolution;
+enum { STRATA_SHORTCUT_CONVOLUTION_WEIGHT, STRATA_SHORTCUT_CONVOLUTION_BIAS,
+       STRATA_SHORTCUT_CONVOLUTION_SHORTCUT, STRATA_SHORTCUT_CONVOLUTION_SHORTCUT_BIAS,
+       STRATA_SHORTCUT_CONVOLUTION_WEIGHTS };
+
 /* PooledConvolution: a convolution with a bias, an activation, and the maxima of windows
  * of that, which may be rounded to 8 bits. Weights are Convolution's, and a scale_out. */
 typedef struct strata_pooled_convolution {

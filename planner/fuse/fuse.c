@@ -331,6 +331,8 @@ int planner_make_nodes(struct planner *planner, strata_error *err)
     if (status == STRATA_OK && net->build.fusion)
         status = planner_make_residuals(planner, err);
     if (status == STRATA_OK && net->build.fusion)
+        status = planner_make_shortcuts(planner, err);
+    if (status == STRATA_OK && net->build.fusion)
         status = planner_make_pooled(planner, err);
     if (status == STRATA_OK && net->build.fusion)
         status = planner_make_perceptrons(planner, err);

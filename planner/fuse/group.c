@@ -424,6 +424,7 @@ bool planner_is_block(const struct planner_group *group)
 {
     return group->made.kind == MADE_INVERTED_RESIDUAL ||
            group->made.kind == MADE_BOTTLENECK ||
+           group->made.kind == MADE_SHORTCUT_CONVOLUTION ||
            group->made.kind == MADE_POOLED_CONVOLUTION;
 }
 

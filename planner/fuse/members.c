@@ -7,29 +7,44 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Of floats, and of which the user says nothing. */
+static bool is_free(const struct planner *planner, const struct planner_node *n)
+{
+    return n->n_out == 1 && n->n_ports == n->n_in && !n->unread && !n->layer->impl &&
+           n->n_in > 0 && dtype_is_free(tensor_of(planner, n->in[0])->dtype) &&
+           dtype_is_free(tensor_of(planner, n->out[0])->dtype);
+}
+
 bool members_may_end(const struct planner *planner, int node)
 {
     const struct planner_node *n = &planner->nodes[node];
-    return n->n_out == 1 && n->n_ports == n->n_in && n->previous < 0 && !n->unread &&
-           !n->layer->impl && n->n_in > 0 &&
-           dtype_is_free(tensor_of(planner, n->in[0])->dtype) &&
-           dtype_is_free(tensor_of(planner, n->out[0])->dtype);
+    return n->previous < 0 && is_free(planner, n);
+}
+
+bool members_may_begin(const struct planner *planner, int node)
+{
+    const struct planner_node *n = &planner->nodes[node];
+    return n->next < 0 && !n->group && is_free(planner, n);
 }
 
 bool members_may_have(const struct planner *planner, int node)
 {
-    const struct planner_node *n = &planner->nodes[node];
-    return members_may_end(planner, node) && n->next < 0 && !n->group;
+    return members_may_end(planner, node) && members_may_begin(planner, node);
+}
+
+bool members_convolves(const struct planner *planner, int node)
+{
+    enum { WEIGHT = 0 };
+    const struct network_layer *l = planner->nodes[node].layer;
+    return is_type(l, "core::Convolution@1") && l->n_inputs == 1 &&
+           network_has_weight(l, WEIGHT) &&
+           network_has_plain_weight(planner->network, l) &&
+           l->weights[WEIGHT].dtype == STRATA_FP32;
 }
 
 bool members_may_convolve(const struct planner *planner, int node)
 {
-    enum { WEIGHT = 0 };
-    const struct network_layer *l = planner->nodes[node].layer;
-    return is_type(l, "core::Convolution@1") && members_may_have(planner, node) &&
-           l->n_inputs == 1 && network_has_weight(l, WEIGHT) &&
-           network_has_plain_weight(planner->network, l) &&
-           l->weights[WEIGHT].dtype == STRATA_FP32;
+    return members_convolves(planner, node) && members_may_have(planner, node);
 }
 
 bool members_are_joined(const struct planner *planner, int node)

@@ -25,8 +25,12 @@ static inline const struct network_tensor *tensor_of(const struct planner *plann
 bool members_may_have(const struct planner *planner, int node);
 /* The same of the last node of a chain, with which another group may begin. */
 bool members_may_end(const struct planner *planner, int node);
-/* Whether it is such a Convolution of one input, by a constant weight of FP32 that is
- * only floats. */
+/* The same of the first node of a chain, with which another chain may end. */
+bool members_may_begin(const struct planner *planner, int node);
+/* Whether a node is a Convolution of one input, by a constant weight of FP32 that is only
+ * floats. */
+bool members_convolves(const struct planner *planner, int node);
+/* Whether it is one that no other group has. */
 bool members_may_convolve(const struct planner *planner, int node);
 /* Whether nobody but one node needs what another makes. */
 bool members_are_joined(const struct planner *planner, int node);

@@ -17,6 +17,7 @@ CRITERION_TESTS += \
 	tests/planner/fusion/pooled \
 	tests/planner/fusion/project \
 	tests/planner/fusion/reduce \
+	tests/planner/fusion/shortcut \
 	tests/planner/fusion/slices \
 	tests/planner/fusion/turned \
 	tests/planner/linear \
@@ -57,6 +58,10 @@ tests_planner_fusion_groups_SOURCES = tests/planner/fusion/groups.c \
 	tests/planner/fusion/fusing.h tests/planner/planning.h \
 	tests/engine/engine_session.h
 tests_planner_fusion_bottleneck_SOURCES = tests/planner/fusion/bottleneck.c \
+	tests/planner/fusion/chains.h tests/planner/fusion/prices.h \
+	tests/planner/fusion/fusing.h tests/planner/planning.h \
+	tests/engine/engine_session.h
+tests_planner_fusion_shortcut_SOURCES = tests/planner/fusion/shortcut.c \
 	tests/planner/fusion/chains.h tests/planner/fusion/prices.h \
 	tests/planner/fusion/fusing.h tests/planner/planning.h \
 	tests/engine/engine_session.h

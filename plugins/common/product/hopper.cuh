@@ -27,12 +27,12 @@
 
 template <class C>
 struct product_producer {
-    const product_job &job;
+    const typename C::Job &job;
     const product_memory<C> &memory;
     const uint32_t rank;
     product_stage<C> stage;
 
-    __device__ inline product_producer(const product_job &job,
+    __device__ inline product_producer(const typename C::Job &job,
                                        const product_memory<C> &memory, uint32_t rank)
         : job(job), memory(memory), rank(rank)
     {
@@ -40,25 +40,28 @@ struct product_producer {
 
     __device__ inline void load_a(const product_place &p, int32_t step, int32_t at) const
     {
-        if (job.window.on)
-            load_window(p, (uint32_t)step, at);
-        else
-            copy_matrix(memory.a(at), &job.a, memory.full(at), step * C::Depth, p.row,
-                        p.batch);
+        product_with_source(
+            job, step, [&](const CUtensorMap &a, const product_window &w, int32_t own) {
+                if (w.on)
+                    load_window(a, w, p, (uint32_t)own, at);
+                else
+                    copy_matrix(memory.a(at), &a, memory.full(at), own * C::Depth, p.row,
+                                p.batch);
+            });
     }
 
     /* The rows' windows from that of the first on: the copy engine finds the others. */
-    __device__ inline void load_window(const product_place &p, uint32_t step,
+    __device__ inline void load_window(const CUtensorMap &a, const product_window &w,
+                                       const product_place &p, uint32_t step,
                                        int32_t at) const
     {
-        const product_window &w = job.window;
         const uint32_t image = divide_by((uint32_t)p.row, w.pixels);
         const uint32_t pixel = (uint32_t)p.row - image * w.pixels.d;
         const uint32_t y = divide_by(pixel, w.width), x = pixel - y * w.width.d;
         const uint32_t element = divide_by(step, w.pieces);
         const uint32_t r = divide_by(element, w.kernel_w);
         const uint32_t s = element - r * w.kernel_w.d;
-        copy_window(memory.a(at), &job.a, memory.full(at),
+        copy_window(memory.a(at), &a, memory.full(at),
                     (int32_t)(step - element * w.pieces.d) * C::Depth,
                     (int32_t)x * w.stride_w - w.begin_w,
                     (int32_t)y * w.stride_h - w.begin_h, (int32_t)image,

@@ -115,6 +115,15 @@ struct product_job {
     activation_args activation;
 };
 
+/* Take a piece of K of A from where it lies: `step` is the same there. A job whose A lies
+ * in several tensors has a function of its own. */
+template <class Take>
+static __device__ inline void product_with_source(const product_job &job, int32_t step,
+                                                  const Take &take)
+{
+    take(job.a, job.window, step);
+}
+
 /* ---- tiles ----------------------------------------------------------------------------
  */
 
