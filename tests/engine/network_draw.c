@@ -280,7 +280,7 @@ static int put_pair(struct sketch *s, const char *what, int a, int b)
     return put(s, &n);
 }
 
-/* A bottleneck, or an inverted residual. */
+/* A bottleneck, or an inverted residual; what is added may be a shortcut. */
 static void residual(struct sketch *s, int in)
 {
     const bool apart = sketch_roll(s, 2);
@@ -288,9 +288,10 @@ static void residual(struct sketch *s, int in)
     int x = put_made(s, activation, put_convolution(s, in, between, 1, false));
     x = put_made(s, activation, put_convolution(s, x, between, 3, apart));
     x = put_convolution(s, x, most, 1, false);
+    const int added = sketch_roll(s, 3) ? in : put_convolution(s, in, most, 1, false);
     if (sketch_roll(s, 4))
-        x = sketch_roll(s, 2) ? put_pair(s, "ElementWise", x, in)
-                              : put_pair(s, "ElementWise", in, x);
+        x = sketch_roll(s, 2) ? put_pair(s, "ElementWise", x, added)
+                              : put_pair(s, "ElementWise", added, x);
     if (sketch_roll(s, 2))
         put_made(s, activation, x);
 }
