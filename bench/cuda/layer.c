@@ -28,6 +28,8 @@ enum { ALIGNMENT = 256 };
 #define CARD "fp32:nchw fp16:nchw fp16:nc/2hw2 fp16:nhwc8"
 #define BOTH "fp32:nchw fp16:nhwc8"
 #define BYTES "int8:nhwc16"
+#define HALVES "fp16:nhwc8"
+#define RELU "; activation = relu"
 
 #define S2(n, c) {2, {n, c}}
 #define S4(n, c, h, w) {4, {n, c, h, w}}
@@ -124,6 +126,18 @@ static const struct row {
     {"QuantizedConvolution",
      "filters = 144; groups = 144; kernel = 3; pad = 1; to = int8", BYTES,
      {S4(32, 144, 56, 56)}, 0},
+    {"ShortcutConvolution", "filters = 512; kernel = 1; shortcut_stride = 2" RELU, HALVES,
+     {S4(128, 128, 28, 28), S4(128, 256, 56, 56)}, 0},
+    {"ShortcutConvolution", "filters = 1024; kernel = 1; shortcut_stride = 2" RELU,
+     HALVES, {S4(128, 256, 14, 14), S4(128, 512, 28, 28)}, 0},
+    {"ShortcutConvolution", "filters = 2048; kernel = 1; shortcut_stride = 2" RELU,
+     HALVES, {S4(128, 512, 7, 7), S4(128, 1024, 14, 14)}, 0},
+    {"ShortcutConvolution", "filters = 512; kernel = 1; shortcut_stride = 2" RELU, HALVES,
+     {S4(8, 128, 28, 28), S4(8, 256, 56, 56)}, 0},
+    {"ShortcutConvolution", "filters = 1024; kernel = 1; shortcut_stride = 2" RELU,
+     HALVES, {S4(8, 256, 14, 14), S4(8, 512, 28, 28)}, 0},
+    {"ShortcutConvolution", "filters = 2048; kernel = 1; shortcut_stride = 2" RELU,
+     HALVES, {S4(8, 512, 7, 7), S4(8, 1024, 14, 14)}, 0},
     {"QuantizedSum", "to = int8", BYTES, {S4(32, 256, 56, 56), S4(32, 256, 56, 56)}, 0},
     {"Pooling", "kernel = 3; stride = 2; pad = 1", BYTES, {S4(128, 64, 112, 112)}, 0},
     {"Concatenation", "", CARD, {S4(128, 128, 56, 56), S4(128, 64, 56, 56)}, 0},

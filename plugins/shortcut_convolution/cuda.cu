@@ -10,7 +10,7 @@
 
 #include "plugins/common/product/tactics.h"
 
-#define MOST_SHALLOW 16 /* pieces of K, of one whose blocks have four tiles at a time */
+#define MOST_SHALLOW 24 /* pieces of K, of one whose blocks have four tiles at a time */
 
 #define WRITTEN_OF(type, ...)                                                            \
     &launch_of<product_tile<shortcut_written<type>, __VA_ARGS__>>

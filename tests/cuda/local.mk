@@ -37,7 +37,8 @@ EXTRA_DIST += tests/cuda/nets/encoder.ini tests/cuda/nets/recurrent.ini
 EXTRA_DIST += tests/cuda/modules/cublaslt.ini tests/cuda/modules/projection-cuda.ini \
 	tests/cuda/modules/inverted_residual-cuda.ini \
 	tests/cuda/modules/bottleneck-cuda.ini \
-	tests/cuda/modules/pooled_convolution-cuda.ini
+	tests/cuda/modules/pooled_convolution-cuda.ini \
+	tests/cuda/modules/shortcut_convolution-cuda.ini
 if HAVE_CUDNN
 CRITERION_TESTS += tests/cuda/cudnn
 tests_cuda_cudnn_SOURCES = tests/cuda/cudnn.c plugins/convolution/cudnn/choice.c \
