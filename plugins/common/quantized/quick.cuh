@@ -55,6 +55,7 @@ struct quick_job {
     quantized_alone *alone;
     float *scale, *bias; /* of columns, in parts of the first level's range */
     const float *factor, *bias_in;
+    const int32_t *offset;               /* of sums, where they come without; or NULL */
     const float *out, *addend, *between; /* scales; NULL: none */
     quantized_activation activate;
     int32_t columns, zero_out, to_unsigned;
@@ -111,7 +112,9 @@ struct quick_addend {
 
 /* A thread's columns of one level; returns the greatest error. Rounded are the
  * definition's product, sum and quotient, and of an addend product and sum; here scale,
- * bias and part, and of an addend its step and the sum with the bias. */
+ * bias and part, and of an addend its step and the sum with the bias. Of a sum without
+ * its offset, too: the offset in scale, bias and sum, and both floats that are made of
+ * sums, which were one. */
 static __device__ inline float quick_columns(const quick_job &j, const quick_bounds &b,
                                              double step, const quick_addend &a)
 {
@@ -123,10 +126,12 @@ static __device__ inline float quick_columns(const quick_job &j, const quick_bou
     float worst = 0;
     for (int32_t k = (int32_t)threadIdx.x; k < j.columns; k += (int32_t)blockDim.x) {
         const double bias = j.bias_in[k] / step;
-        const float error = quick_error(fixed + 4 * fabs(bias) + range / 2);
+        const double offset = j.offset ? (double)j.offset[k] * j.factor[k] / step : 0;
+        const double apart = j.offset ? 3 * fabs(offset) + 2 * (most + fabs(bias)) : 0;
+        const float error = quick_error(fixed + 4 * fabs(bias) + range / 2 + apart);
         const float scale = (float)(j.factor[k] / (step * range));
         j.scale[k] = scale;
-        j.bias[k] = (float)((bias + a.base - a.halves - b.low) / range);
+        j.bias[k] = (float)((bias + offset + a.base - a.halves - b.low) / range);
         worst = fmaxf(worst, isfinite(scale) ? error : 1);
     }
     return worst;

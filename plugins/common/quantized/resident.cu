@@ -161,6 +161,7 @@ cudaError_t resident_run(resident_job *job, int tile, const struct window *w,
     const resident_room room = room_of(tile, l, w, job->steps);
     product_launch of = l;
     job->stages = (int32_t)room.stages;
+    job->late = room.stages >= 2 * (tile == RESIDENT_PATCH ? 1 : job->steps);
     job->stage = (int32_t)room.stage;
     job->expected =
         (int32_t)(tile == RESIDENT_PATCH ? l.rows / 64 * box_of(w, l) : room.stage);

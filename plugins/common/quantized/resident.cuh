@@ -38,6 +38,7 @@ struct resident_patch {
 struct resident_job : quantized_product_job {
     int32_t by;              /* units from one of a block's to its next */
     int32_t stages;          /* of a block's ring */
+    int32_t late;            /* it holds two units' pieces */
     int32_t stage, expected; /* bytes, of a stage and of what comes */
     resident_patch patch;
 };

@@ -15,7 +15,7 @@ static __device__ inline uint64_t resident_descriptor(uint32_t address, uint32_t
     return (rows_descriptor<Row>(address) & ~between) | (uint64_t)(group >> 4) << 32;
 }
 
-/* 16 bytes to shared memory, for this thread, and until all such have come. */
+/* 16 bytes to shared memory, for this thread. */
 static __device__ inline void resident_copy(uint4 *to, const void *from)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(shared_address(to)),
@@ -23,9 +23,17 @@ static __device__ inline void resident_copy(uint4 *to, const void *from)
                  : "memory");
 }
 
+/* Ends a group of such. */
+static __device__ inline void resident_commit(void)
+{
+    asm volatile("cp.async.commit_group;\n" ::: "memory");
+}
+
+/* Until at most N groups have not come. */
+template <int N>
 static __device__ inline void resident_copied(void)
 {
-    asm volatile("cp.async.wait_all;\n" ::: "memory");
+    asm volatile("cp.async.wait_group %0;\n" ::"n"(N) : "memory");
 }
 
 /* A warp's sums in doubt once more, as the definition says, a lane each. */
@@ -38,8 +46,12 @@ resident_settle(const resident_job *job, const resident_doubt *doubts, int many)
         const int64_t at = d.pixel * job->to_row + d.column;
         const uint32_t addend =
             job->addend ? *(const uint32_t *)((const uint8_t *)job->addend + at) : 0;
-        const float4 sums = {__int2float_rn(d.sums.x), __int2float_rn(d.sums.y),
-                             __int2float_rn(d.sums.z), __int2float_rn(d.sums.w)};
+        int4 offset = {};
+        if (job->offset)
+            offset = __ldg((const int4 *)(job->offset + d.column));
+        const float4 sums = {
+            __int2float_rn(d.sums.x + offset.x), __int2float_rn(d.sums.y + offset.y),
+            __int2float_rn(d.sums.z + offset.z), __int2float_rn(d.sums.w + offset.w)};
         *(uint32_t *)((uint8_t *)job->to + at) =
             quantized_four(job, sums, d.column, addend) &
             first_bytes(job->real - d.column);
@@ -81,12 +93,15 @@ struct resident_warpgroup {
         __syncwarp();
     }
 
+    /* Others are asked for it once the unit is finished, when most of them have released
+     * it, too, unless the ring holds too little for that. */
     __device__ inline void release(int at)
     {
         if (threadIdx.x % 32 == 0)
             barrier_arrive(memory.empty(at));
         producer.free++;
-        ask();
+        if (!job.late)
+            ask();
     }
 
     /* A thread's steps of word 0, then every fourth. */
@@ -95,24 +110,10 @@ struct resident_warpgroup {
         return (const float4 *)memory.steps + across * 16 + threadIdx.x % 4;
     }
 
-    /* Sums begin with the offsets: added later, they would make products wait. */
-    __device__ inline void begin(sums &sum) const
-    {
-#pragma unroll
-        for (int w = 0; w < 4; w++) {
-            const float4 four = steps()[C::Columns / 2 + w * 4];
-            sum[w * 2][0] = sum[w * 2][2] = __float_as_int(four.x);
-            sum[w * 2][1] = sum[w * 2][3] = __float_as_int(four.y);
-            sum[w * 2 + 1][0] = sum[w * 2 + 1][2] = __float_as_int(four.z);
-            sum[w * 2 + 1][1] = sum[w * 2 + 1][3] = __float_as_int(four.w);
-        }
-    }
-
     /* T: of A's elements. */
     template <typename T>
     __device__ inline void multiply(sums &sum)
     {
-        begin(sum);
         if constexpr (C::Patch)
             multiply_patch<T>(sum);
         else
@@ -134,7 +135,7 @@ struct resident_warpgroup {
 #pragma unroll
             for (int d = 0; d < C::Row / PRODUCT_STEP; d++)
                 product<T, 64>::scores(sum, a + d * PRODUCT_STEP / 16,
-                                       b + d * PRODUCT_STEP / 16, 1);
+                                       b + d * PRODUCT_STEP / 16, step + d);
             multiply_commit();
             multiply_wait<1>();
             if (before >= 0)
@@ -163,7 +164,7 @@ struct resident_warpgroup {
 #pragma unroll
             for (int d = 0; d < C::Row / PRODUCT_STEP; d++)
                 product<T, 64>::scores(sum, a + d * PRODUCT_STEP / 16,
-                                       b + d * PRODUCT_STEP / 16, 1);
+                                       b + d * PRODUCT_STEP / 16, i + d);
             a += patch.step_w;
             if (++s == patch.kernel_w) {
                 s = 0;
@@ -190,13 +191,26 @@ struct resident_warpgroup {
                    : job.m;
     }
 
-    /* A thread's own, so that nobody else need know when it has come. */
-    template <class Way>
-    __device__ inline void load_addend(int r, int32_t pixel) const
+    __device__ inline bool inside(int32_t pixel) const
     {
-        if (Way::Joined && pixel < job.m && column < job.n)
-            resident_copy(memory.addends + r * C::Threads + threadIdx.x,
-                          (const uint8_t *)job.addend + pixel * job.addend_row + column);
+        return pixel < job.m && column < job.n;
+    }
+
+    /* A thread's own of two rows, so that nobody else need know when they have come. */
+    template <class Way>
+    __device__ inline void load_addends(int32_t unit, int buffer) const
+    {
+        if constexpr (Way::Joined) {
+#pragma unroll
+            for (int r = 0; r < 2; r++) {
+                const int32_t pixel = pixel_of(unit, r);
+                if (unit < job.units && inside(pixel))
+                    resident_copy(memory.addend(buffer, r), (const uint8_t *)job.addend +
+                                                                pixel * job.addend_row +
+                                                                column);
+            }
+            resident_commit();
+        }
     }
 
     /* Puts four sums aside where `doubt`. A value in doubt takes as long as a tile: the
@@ -231,58 +245,97 @@ struct resident_warpgroup {
         return w == 0 ? four.x : w == 1 ? four.y : w == 2 ? four.z : four.w;
     }
 
-    /* A thread's sixteen sums of a row. */
+    /* Words of a thread's two rows, the first row's before. */
     template <class Way>
-    __device__ inline void finish(const sums &sum, int r, int32_t pixel)
+    __device__ inline void finish(const sums &sum, const uint4 (&addend)[2],
+                                  uint32_t (&words)[2][4], uint32_t (&least)[2][4])
     {
-        uint4 addend = {};
-        if (Way::Joined)
-            addend = memory.addends[r * C::Threads + threadIdx.x];
         const uint32_t flip = job.addend_unsigned ? 0 : QUANTIZED_FLIP;
-        const bool inside = pixel < job.m && column < job.n;
-        uint32_t words[4], least[4], all = 0xffffffff;
 #pragma unroll
         for (int w = 0; w < 4; w++) {
-            const int4 four = four_of(sum, r, w);
-            const float v[4] = {__int2float_rn(four.x), __int2float_rn(four.y),
-                                __int2float_rn(four.z), __int2float_rn(four.w)};
-            words[w] = quick_four<Way::Joined, Way::Between>(
-                job.quick, v, steps()[w * 4], steps()[C::Columns / 4 + w * 4],
-                word_of(addend, w) ^ flip, halves, least[w]);
-            all = __vminu2(all, least[w]);
+            const float4 scale = steps()[w * 4];
+            const float4 bias = steps()[C::Columns / 4 + w * 4];
+#pragma unroll
+            for (int r = 0; r < 2; r++) {
+                const int4 four = four_of(sum, r, w);
+                const float v[4] = {__int2float_rn(four.x), __int2float_rn(four.y),
+                                    __int2float_rn(four.z), __int2float_rn(four.w)};
+                words[r][w] = quick_four<Way::Joined, Way::Between>(
+                    job.quick, v, scale, bias, word_of(addend[r], w) ^ flip, halves,
+                    least[r][w]);
+            }
         }
+    }
+
+    __device__ inline void store(uint32_t (&words)[4], int32_t pixel) const
+    {
         if (job.real < job.n)
 #pragma unroll
             for (int w = 0; w < 4; w++)
                 words[w] &= first_bytes(job.real - column - w * 4);
-        if (inside)
+        if (inside(pixel))
             *(uint4 *)((uint8_t *)job.to + pixel * job.to_row + column) =
                 make_uint4(words[0], words[1], words[2], words[3]);
-        if (__any_sync(0xffffffff, inside && quick_doubt(job.quick, all)))
+    }
+
+    /* Of words that are stored: those in doubt aside. */
+    __device__ inline void sort_out(const sums &sum, const uint32_t (&least)[2][4],
+                                    const int32_t (&pixel)[2])
+    {
+        uint32_t all = 0xffffffff, mine = 0;
 #pragma unroll
-            for (int w = 0; w < 4; w++)
-                put_aside(inside && quick_doubt(job.quick, least[w]), four_of(sum, r, w),
-                          pixel, column + w * 4);
+        for (int w = 0; w < 4; w++)
+            all = __vimin3_u16x2(all, least[0][w], least[1][w]);
+        if (!__any_sync(0xffffffff, quick_doubt(job.quick, all)))
+            return;
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            if (inside(pixel[i / 4]) && quick_doubt(job.quick, least[i / 4][i % 4]))
+                mine |= 1u << i;
+        const uint32_t any = __reduce_or_sync(0xffffffff, mine);
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            if (any >> i & 1)
+                put_aside(mine >> i & 1, four_of(sum, i / 4, i % 4), pixel[i / 4],
+                          column + i % 4 * 4);
+    }
+
+    template <class Way>
+    __device__ inline void finish_unit(const sums &sum, int32_t unit, int buffer)
+    {
+        const int32_t pixel[2] = {pixel_of(unit, 0), pixel_of(unit, 1)};
+        uint32_t words[2][4], least[2][4];
+        uint4 addend[2] = {};
+        if constexpr (Way::Joined) {
+            resident_copied<RESIDENT_ADDENDS - 1>();
+            addend[0] = *memory.addend(buffer, 0);
+            addend[1] = *memory.addend(buffer, 1);
+        }
+        finish<Way>(sum, addend, words, least);
+        load_addends<Way>(unit + RESIDENT_ADDENDS * job.by, buffer);
+#pragma unroll
+        for (int r = 0; r < 2; r++)
+            store(words[r], pixel[r]);
+        sort_out(sum, least, pixel);
     }
 
     template <class Way>
     __device__ inline void run(int32_t unit)
     {
-        for (int r = 0; r < 2; r++)
-            load_addend<Way>(r, pixel_of(unit, r));
+        int buffer = 0;
+#pragma unroll
+        for (int i = 0; i < RESIDENT_ADDENDS; i++)
+            load_addends<Way>(unit + i * job.by, i);
         for (; unit < job.units; unit += job.by) {
             sums sum;
             if (job.is_unsigned)
                 multiply<uint8_t>(sum);
             else
                 multiply<int8_t>(sum);
-            if (Way::Joined)
-                resident_copied();
-#pragma unroll
-            for (int r = 0; r < 2; r++) {
-                finish<Way>(sum, r, pixel_of(unit, r));
-                load_addend<Way>(r, pixel_of(unit + job.by, r));
-            }
+            finish_unit<Way>(sum, unit, buffer);
+            ask();
+            if (RESIDENT_ADDENDS > 1)
+                buffer ^= 1;
         }
         resident_settle(&job, memory.doubts + threadIdx.x / 32 * RESIDENT_DOUBTS, aside);
     }

@@ -10,6 +10,7 @@
 
 #define RESIDENT_BARRIERS 1024 /* bytes */
 #define RESIDENT_DOUBTS 16     /* words that a warp puts aside */
+#define RESIDENT_ADDENDS 2     /* units whose addends are on their way */
 #define RESIDENT_BLOCKS 2      /* of a multiprocessor: of three, registers spill */
 
 /* Four neighbouring sums of a pixel of which one is in doubt (quick.cuh). */
@@ -18,10 +19,11 @@ struct resident_doubt {
     int32_t pixel, column, unused[2];
 };
 
-/* Bytes before the weights: barriers, steps and offsets, addends, what is in doubt. */
+/* Bytes before the weights: barriers, steps, addends, what is in doubt. */
 static constexpr int32_t resident_before(int32_t columns, int32_t threads)
 {
-    return (RESIDENT_BARRIERS + 12 * columns + threads * 2 * (int32_t)sizeof(uint4) +
+    return (RESIDENT_BARRIERS + 8 * columns +
+            RESIDENT_ADDENDS * threads * 2 * (int32_t)sizeof(uint4) +
             threads / 32 * RESIDENT_DOUBTS * (int32_t)sizeof(resident_doubt) + 1023) /
            1024 * 1024;
 }
@@ -44,10 +46,10 @@ struct resident_tile {
 template <class C>
 struct resident_memory {
     uint32_t barriers, b, ring;
-    /* Scales of columns, then biases, then offsets, in the order that lanes read them: of
-     * 64 columns, word w of lane t's row is the 4w + t-th. */
+    /* Scales of columns, then biases, in the order that lanes read them: of 64 columns,
+     * word w of lane t's row is the 4w + t-th. */
     float *steps;
-    uint4 *addends;         /* of two rows of each thread, the first rows' before */
+    uint4 *addends;
     resident_doubt *doubts; /* RESIDENT_DOUBTS of each warp */
 
     __device__ inline resident_memory(uint8_t *memory, const resident_job &job)
@@ -55,8 +57,8 @@ struct resident_memory {
         const uint32_t lost = (1024 - shared_address(memory) % 1024) % 1024;
         barriers = shared_address(memory) + lost;
         steps = (float *)(memory + lost + RESIDENT_BARRIERS);
-        addends = (uint4 *)(steps + 3 * C::Columns);
-        doubts = (resident_doubt *)(addends + 2 * C::Threads);
+        addends = (uint4 *)(steps + 2 * C::Columns);
+        doubts = (resident_doubt *)(addends + RESIDENT_ADDENDS * 2 * C::Threads);
         b = barriers + C::Before;
         ring = b + job.steps * C::BBytes;
     }
@@ -76,6 +78,11 @@ struct resident_memory {
     {
         return ring + stage * job.stage;
     }
+    /* A thread's of a row, of one of the units. */
+    __device__ inline uint4 *addend(int buffer, int r) const
+    {
+        return addends + (buffer * 2 + r) * C::Threads + threadIdx.x;
+    }
     __device__ inline void init(const resident_job &job) const
     {
         for (int s = 0; s < job.stages; s++) {
@@ -91,16 +98,14 @@ struct resident_memory {
         if (from)
             load_here(from);
     }
-    /* The block's weights and what its sums begin with and are finished with: nobody
-     * before this kernel writes them. */
+    /* The block's weights and what its sums are finished with: nobody before this kernel
+     * writes them. */
     __device__ inline void fetch(const resident_job &job, int32_t column) const
     {
         for (int i = threadIdx.x; i < C::Columns; i += C::Threads) {
             const int at = i / 64 * 64 + i % 16 / 4 * 16 + i % 64 / 16 * 4 + i % 4;
             steps[at] = __ldg(job.quick_scale + column + i);
             steps[C::Columns + at] = __ldg(job.quick_bias + column + i);
-            steps[2 * C::Columns + at] =
-                __int_as_float(job.offset ? __ldg(job.offset + column + i) : 0);
             near(job.scale + column + i);
             near(job.bias + column + i);
         }
