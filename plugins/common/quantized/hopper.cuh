@@ -17,6 +17,71 @@ static __device__ inline uint32_t load_word(uint32_t from)
     return word;
 }
 
+/* Element i of an array in registers. */
+template <typename T, int N>
+static __device__ inline T register_at(const T (&of)[N], int i)
+{
+    if constexpr (N == 1) {
+        return of[0];
+    } else {
+        T half[N / 2];
+#pragma unroll
+        for (int k = 0; k < N / 2; k++)
+            half[k] = i & N / 2 ? of[k + N / 2] : of[k];
+        return register_at(half, i & (N / 2 - 1));
+    }
+}
+
+/* Sixteen of a thread's sums as they are, four neighbours of word w or the e-th. */
+template <int Chunks, int P, int N>
+struct quantized_chunk {
+    const int32_t (&sum)[P][N][4];
+    int chunk; /* registers are found by constant indices only */
+
+    __device__ inline int4 four(int w) const
+    {
+        int32_t x[4];
+#pragma unroll
+        for (int k = 0; k < P * Chunks; k++)
+            if (chunk == k)
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    x[e] = product_sum<Chunks>(sum, k, w * 4 + e);
+        return make_int4(x[0], x[1], x[2], x[3]);
+    }
+    __device__ inline int32_t one(int at) const
+    {
+        int32_t found = 0;
+#pragma unroll
+        for (int k = 0; k < P * Chunks; k++) {
+            int32_t x[16];
+#pragma unroll
+            for (int e = 0; e < 16; e++)
+                x[e] = product_sum<Chunks>(sum, k, e);
+            found = chunk == k ? register_at(x, at) : found;
+        }
+        return found;
+    }
+};
+
+/* The same of sums in the order of columns of B. */
+struct quantized_total {
+    const int32_t (&sum)[PRODUCT_LANES];
+
+    __device__ inline int4 four(int w) const
+    {
+        return make_int4(one(w * 4), one(w * 4 + 1), one(w * 4 + 2), one(w * 4 + 3));
+    }
+    __device__ inline int32_t one(int at) const
+    {
+        int32_t x[PRODUCT_LANES];
+#pragma unroll
+        for (int e = 0; e < PRODUCT_LANES; e++)
+            x[product_column(e)] = sum[e];
+        return register_at(x, at);
+    }
+};
+
 /* A warpgroup's, as product_store. */
 template <class C>
 struct quantized_panels {
@@ -114,7 +179,9 @@ struct quantized_panels {
             const auto steps_of = [&](int w) {
                 return quantized_load_steps(job, column_of(w * 4));
             };
-            quantized_words<Way>(job, v, column_of, addend_of, steps_of, halves, words);
+            const quantized_chunk<CHUNKS, C::Parts, C::Columns / 8> sums = {sum, i};
+            quantized_words<Way>(job, v, sums, column_of, addend_of, steps_of, halves,
+                                 words);
 #pragma unroll
             for (int w = 0; w < 4; w++)
                 store_words(fours.place(i, w), words[w]);
@@ -169,8 +236,9 @@ struct quantized_panels {
             else
                 return addend[w];
         };
+        const quantized_total sums = {total};
         quantized_words<Way>(
-            job, v, [&](int e) { return column + e; }, addend_of,
+            job, v, sums, [&](int e) { return column + e; }, addend_of,
             [&](int w) { return quantized_load_steps(job, column + w * 4); },
             QUICK_HALVES, words);
         product_put<typename C::Result>(job, words, row, column);

@@ -84,7 +84,7 @@ static inline cudaError_t quantized_pack_quick(const strata_node *n,
                                                const strata_quantized *q,
                                                const strata_quantized_convolution *joined,
                                                quantized_hopper_state *state,
-                                               int32_t columns, int32_t lanes)
+                                               int32_t columns)
 {
     const strata_tensor *w = n->weight;
     quick_job j = {};
@@ -95,7 +95,7 @@ static inline cudaError_t quantized_pack_quick(const strata_node *n,
     j.bias = state->quick_scale + columns;
     j.factor = state->factor;
     j.bias_in = state->bias;
-    j.offset = lanes == RESIDENT_LANES ? state->offset : NULL;
+    j.offset = state->offset;
     j.columns = columns;
     j.out = (const float *)w[STRATA_QUANTIZED_SCALE_OUT].data;
     j.activate = quantized_activation_of(q);
@@ -159,7 +159,7 @@ static inline int quantized_pack_columns(const strata_node *n, const quantized_s
     quantized_columns_kernel<<<layer_blocks(j.size, CUDA_BLOCK), CUDA_BLOCK, 0,
                                (cudaStream_t)n->stream>>>(j);
     const cudaError_t e =
-        quantized_pack_quick(n, s.q, n->n_in > 1 ? joined : NULL, state, j.padded, lanes);
+        quantized_pack_quick(n, s.q, n->n_in > 1 ? joined : NULL, state, j.padded);
     return e == cudaSuccess ? STRATA_OK
                             : STRATA_FAIL(n, STRATA_EDEVICE, "packing weights: %s (%s)",
                                           cudaGetErrorString(e), cudaGetErrorName(e));

@@ -46,14 +46,8 @@ resident_settle(const resident_job *job, const resident_doubt *doubts, int many)
         const int64_t at = d.pixel * job->to_row + d.column;
         const uint32_t addend =
             job->addend ? *(const uint32_t *)((const uint8_t *)job->addend + at) : 0;
-        int4 offset = {};
-        if (job->offset)
-            offset = __ldg((const int4 *)(job->offset + d.column));
-        const float4 sums = {
-            __int2float_rn(d.sums.x + offset.x), __int2float_rn(d.sums.y + offset.y),
-            __int2float_rn(d.sums.z + offset.z), __int2float_rn(d.sums.w + offset.w)};
         *(uint32_t *)((uint8_t *)job->to + at) =
-            quantized_four(job, sums, d.column, addend) &
+            quantized_four(job, d.sums, d.column, addend) &
             first_bytes(job->real - d.column);
     }
     __syncwarp();

@@ -20,12 +20,14 @@ static __device__ inline int32_t quantized_whole(float y, float scale, float inv
     return __float_as_int(__fadd_rn(q, 0x1.8p23f)) - 0x4b400000;
 }
 
-/* One sum to a byte, as the definition says; `addend`: its byte, the lowest. */
+/* One sum without its offset to a byte, as the definition says; `addend`: its byte, the
+ * lowest. */
 template <class Way>
-static __device__ inline uint32_t quantized_one(const quantized_few_job &job, float v,
+static __device__ inline uint32_t quantized_one(const quantized_few_job &job, int32_t sum,
                                                 int32_t column, uint32_t addend)
 {
     const quantized_alone &alone = job.alone;
+    float v = __int2float_rn(sum + (job.offset ? __ldg(job.offset + column) : 0));
     v = __fadd_rn(__fmul_rn(v, __ldg(job.scale + column)), __ldg(job.bias + column));
     if (Way::Between) {
         const int32_t zero = job.zero_between, low = job.between == 2 ? 0 : -128;
@@ -43,27 +45,11 @@ static __device__ inline uint32_t quantized_one(const quantized_few_job &job, fl
     return (uint32_t)min(max(x, low), low + 255);
 }
 
-/* Element i of an array in registers. */
-template <typename T, int N>
-static __device__ inline T register_at(const T (&of)[N], int i)
-{
-    if constexpr (N == 1) {
-        return of[0];
-    } else {
-        T half[N / 2];
-#pragma unroll
-        for (int k = 0; k < N / 2; k++)
-            half[k] = i & N / 2 ? of[k + N / 2] : of[k];
-        return register_at(half, i & (N / 2 - 1));
-    }
-}
-
 /* Bits of `doubts` as quick_doubts() has them: those sums once more. */
-template <class Way, int N, class Column, class Addend>
+template <class Way, int N, class Sums, class Column, class Addend>
 static __device__ inline void
-quantized_settle(const quantized_few_job &job, const float (&v)[N],
-                 const Column &column_of, const Addend &addend_of, uint32_t doubts,
-                 uint32_t (&words)[N / 4][1])
+quantized_settle(const quantized_few_job &job, const Sums &sums, const Column &column_of,
+                 const Addend &addend_of, uint32_t doubts, uint32_t (&words)[N / 4][1])
 {
 #pragma unroll 1
     while (doubts) {
@@ -71,7 +57,7 @@ quantized_settle(const quantized_few_job &job, const float (&v)[N],
         const int e = (15 - (bit & 15)) * 2 + bit / 16, place = e % 4 * 4;
         const uint32_t addend = Way::Joined ? addend_of(e / 4) >> e % 4 * 8 : 0;
         const uint32_t byte =
-            quantized_one<Way>(job, register_at(v, e), column_of(e & ~3) + e % 4, addend);
+            quantized_one<Way>(job, sums.one(e), column_of(e & ~3) + e % 4, addend);
         const uint32_t order = (0x3210 & ~(0xf << place)) | 4 << place;
         doubts &= doubts - 1;
 #pragma unroll
@@ -81,9 +67,9 @@ quantized_settle(const quantized_few_job &job, const float (&v)[N],
 }
 
 /* quantized_words() of words.cuh. */
-template <class Way, int N, class Column, class Addend, class Steps>
+template <class Way, int N, class Sums, class Column, class Addend, class Steps>
 static __device__ inline void
-quantized_words(const quantized_few_job &job, const float (&v)[N],
+quantized_words(const quantized_few_job &job, const float (&v)[N], const Sums &sums,
                 const Column &column_of, const Addend &addend_of, const Steps &steps_of,
                 uint32_t halves, uint32_t (&words)[N / 4][1])
 {
@@ -101,11 +87,11 @@ quantized_words(const quantized_few_job &job, const float (&v)[N],
                 fractions[w * 2] = doubt ? 0 : first;
                 fractions[w * 2 + 1] = doubt ? 0 : second;
             });
-        least = __vminu2(least, __vminu2(fractions[w * 2], fractions[w * 2 + 1]));
+        least = __vimin3_u16x2(least, fractions[w * 2], fractions[w * 2 + 1]);
     }
     if (quick_doubt(job.quick, least))
-        quantized_settle<Way>(job, v, column_of, addend_of,
-                              quick_doubts(job.quick, fractions), words);
+        quantized_settle<Way, N>(job, sums, column_of, addend_of,
+                                 quick_doubts(job.quick, fractions), words);
     if (job.real < job.n)
 #pragma unroll
         for (int w = 0; w < N / 4; w++)

@@ -53,14 +53,15 @@ static __device__ inline void quantized_join_way(const quantized_product_job &jo
     body(quantized_way<Offset, false, false>());
 }
 
-template <bool MayJoin, class Body>
+/* Bytes: the results are such, and offsets of sums lie in the quick biases. */
+template <bool Bytes, class Body>
 static __device__ inline void quantized_way_of(const quantized_product_job &job,
                                                const Body &body)
 {
-    if (job.offset)
-        quantized_join_way<true, MayJoin>(job, body);
+    if (!Bytes && job.offset)
+        quantized_join_way<true, Bytes>(job, body);
     else
-        quantized_join_way<false, MayJoin>(job, body);
+        quantized_join_way<false, Bytes>(job, body);
 }
 
 /* ---- what becomes of a sum ------------------------------------------------------ */
@@ -131,16 +132,21 @@ static __device__ inline void quantized_scale(const quantized_product_job &job,
 
 /* ---- storing -------------------------------------------------------------------- */
 
-/* Four sums to a word, as the definition says; `addend`: theirs. A function of its own:
- * it is seldom called, and would make the loops that do several times as long. */
+/* Four sums without offsets to a word, as the definition says; `addend`: theirs. A
+ * function of its own: it is seldom called, and would make the loops that do several
+ * times as long. */
 static __device__ __noinline__ uint32_t quantized_four(const quantized_product_job *of,
-                                                       float4 sums, int32_t column,
+                                                       int4 sums, int32_t column,
                                                        uint32_t addend)
 {
     const quantized_product_job &job = *of;
+    int4 offset = {};
+    if (job.offset)
+        offset = __ldg((const int4 *)(job.offset + column));
     const quantized_rounding rounding(job.scale_out, job.zero_out,
                                       job.to_unsigned ? 128 : 0);
-    float v[4] = {sums.x, sums.y, sums.z, sums.w};
+    float v[4] = {__int2float_rn(sums.x + offset.x), __int2float_rn(sums.y + offset.y),
+                  __int2float_rn(sums.z + offset.z), __int2float_rn(sums.w + offset.w)};
     int32_t x[4];
     quantized_scale(job, v, [&](int) { return column; });
     if (job.addend) {
@@ -165,11 +171,12 @@ quantized_load_steps(const quantized_product_job &job, int32_t column)
 }
 
 /* N sums, four neighbours of which begin at column_of(e), to words of bytes; what is in
- * doubt once more, as the definition says. addend_of(w): theirs, loaded again for that:
- * kept, they would take registers of the sums'. steps_of(w): theirs. */
-template <class Way, int N, class Column, class Addend, class Steps>
+ * doubt once more, as the definition says. addend_of(w): theirs, and sums.four(w), as
+ * they were, are looked for again for that: kept, they would take registers. steps_of(w):
+ * theirs. */
+template <class Way, int N, class Sums, class Column, class Addend, class Steps>
 static __device__ inline void
-quantized_words(const quantized_product_job &job, const float (&v)[N],
+quantized_words(const quantized_product_job &job, const float (&v)[N], const Sums &sums,
                 const Column &column_of, const Addend &addend_of, const Steps &steps_of,
                 uint32_t halves, uint32_t (&words)[N / 4][1])
 {
@@ -184,15 +191,16 @@ quantized_words(const quantized_product_job &job, const float (&v)[N],
         words[w][0] = quick_four<Way::Joined, Way::Between>(
             job.quick, v + w * 4, steps.scale, steps.bias, addend[w] ^ flip, halves,
             least[w]);
-        all = __vminu2(all, least[w]);
     }
+#pragma unroll
+    for (int w = 0; w < N / 4; w += 2)
+        all = __vimin3_u16x2(all, least[w], least[w + 1]);
     if (quick_doubt(job.quick, all))
 #pragma unroll
         for (int w = 0; w < N / 4; w++)
             if (quick_doubt(job.quick, least[w]))
-                words[w][0] = quantized_four(
-                    &job, make_float4(v[w * 4], v[w * 4 + 1], v[w * 4 + 2], v[w * 4 + 3]),
-                    column_of(w * 4), addend_of(w));
+                words[w][0] =
+                    quantized_four(&job, sums.four(w), column_of(w * 4), addend_of(w));
     if (job.real < job.n)
 #pragma unroll
         for (int w = 0; w < N / 4; w++)
@@ -200,9 +208,9 @@ quantized_words(const quantized_product_job &job, const float (&v)[N],
 }
 
 /* To halves: nothing is rounded to bytes or added. */
-template <class Way, int N, class Column, class Addend, class Steps>
+template <class Way, int N, class Sums, class Column, class Addend, class Steps>
 static __device__ inline void
-quantized_words(const quantized_product_job &job, const float (&sums)[N],
+quantized_words(const quantized_product_job &job, const float (&sums)[N], const Sums &,
                 const Column &column_of, const Addend &, const Steps &, uint32_t,
                 uint32_t (&words)[N / 4][2])
 {
