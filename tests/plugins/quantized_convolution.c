@@ -208,6 +208,23 @@ static const struct layer_case large[] = {
      "to = int8; between = u8; zero_between = 120; zero_out = -9; activation = relu",
      .in = {S4(6, 300, 50, 49), S4(6, 136, 50, 49)}, .n_in = 2,
      .weight = {S4(136, 300, 1, 1)}, .in_dtype = {STRATA_INT8, STRATA_UINT8}, SCALED},
+    /* Three units of a block and more, with pieces of channels that are not whole, one
+     * and two of them; patches; every other pixel. */
+    {"QuantizedConvolution",
+     "to = int8; zero_in = 9; between = u8; zero_between = 120; zero_addend = -5; "
+     "zero_out = 3",
+     .in = {S4(6, 150, 57, 59), S4(6, 264, 57, 59)}, .n_in = 2,
+     .weight = {S4(264, 150, 1, 1)}, .in_dtype = {STRATA_INT8, STRATA_INT8}, SCALED},
+    {"QuantizedConvolution", "to = u8; zero_in = 12; zero_addend = 77; activation = relu",
+     .in = {S4(7, 50, 51, 61), S4(7, 270, 51, 61)}, .n_in = 2,
+     .weight = {S4(270, 50, 1, 1)}, .in_dtype = {STRATA_UINT8, STRATA_UINT8}, SCALED},
+    {"QuantizedConvolution",
+     "to = int8; zero_in = -128; zero_addend = 3; stride = 2; activation = relu",
+     .in = {S4(8, 130, 97, 99), S4(8, 264, 49, 50)}, .n_in = 2,
+     .weight = {S4(264, 130, 1, 1)}, .in_dtype = {STRATA_INT8, STRATA_INT8}, SCALED},
+    {"QuantizedConvolution", "to = int8; zero_addend = 3; pad = 1; activation = relu",
+     .in = {S4(16, 10, 60, 59), S4(16, 130, 60, 59)}, .n_in = 2,
+     .weight = {S4(130, 10, 3, 3)}, .in_dtype = {STRATA_INT8, STRATA_INT8}, SCALED},
     {"QuantizedConvolution", "filters = 144; kernel = 1; to = u8; zero_in = 7",
      .in = {S4(6, 1000, 40, 41)}, .in_dtype = {STRATA_UINT8}, SCALED},
     /* A channel a group. */
