@@ -3,7 +3,7 @@
  * Embedding on CUDA: rows by plugins/common/index.cuh where the table has the output's
  * dtype; else packs of at most 8 elements are converted on their way. A table of floats
  * for a shorter output may be rounded once, in setup, to what it would be each time: half
- * as many bytes are read.
+ * as many bytes are read. `places` are added in FP32 on the way.
  */
 #include "plugins/common/index.cuh"
 #include "kernels/overlap.cuh"
@@ -21,31 +21,66 @@ struct table_row {
     }
 };
 
+/* Rows to add, one for each place, or NULL. */
+struct table_places {
+    const float *rows;
+    int64_t n;
+
+    /* Pack `column` of row i, which has `by`. */
+    template <int N>
+    __device__ void load(float (&v)[N], int64_t i, uint32_t by, uint32_t column) const
+    {
+        const int WIDE = N % 4 == 0 ? 4 : 1;
+        const pack<float, WIDE> *from =
+            (const pack<float, WIDE> *)rows + (i % n * by + column) * (N / WIDE);
+#pragma unroll
+        for (int k = 0; k < N; k += WIDE) {
+            const pack<float, WIDE> x = from[k / WIDE];
+#pragma unroll
+            for (int j = 0; j < WIDE; j++)
+                v[k + j] = x.v[j];
+        }
+    }
+};
+
 /* by: packs of a row. Rows first, first + 1, ... */
 template <typename To, typename From, int N>
 static __global__ void __launch_bounds__(CUDA_BLOCK)
     convert_kernel(pack<To, N> *to, const pack<From, N> *from, divisor by, uint32_t count,
-                   int64_t first, table_row source)
+                   int64_t first, table_row source, table_places places)
 {
+    float shift[N] = {};
     launch_next();
-    wait_for_previous();
     const uint32_t i = blockIdx.x * CUDA_BLOCK + threadIdx.x;
-    if (i >= count)
+    if (i >= count) {
+        wait_for_previous();
         return;
-    const uint32_t row = divide_by(i, by);
+    }
+    const uint32_t row = divide_by(i, by), column = i - row * by.d;
+    if (places.rows)
+        places.load<N>(shift, first + row, by.d, column);
+    wait_for_previous();
     const int64_t at = source(first + row);
     pack<From, N> x = {};
     if (at >= 0)
-        x = from[at * by.d + (i - row * by.d)];
+        x = from[at * by.d + column];
     pack<To, N> y;
 #pragma unroll
     for (int k = 0; k < N; k++)
-        from_float(&y.v[k], to_float(x.v[k]));
+        from_float(&y.v[k], to_float(x.v[k]) + shift[k]);
     to[first * by.d + i] = y;
 }
 
+static table_places places_of(const strata_run *r)
+{
+    if (r->n_weights < 2 || r->weight[1].rank == 0)
+        return {NULL, 1};
+    return {(const float *)r->weight[1].data, r->weight[1].dims[0]};
+}
+
+/* table: the weight's rows, as they are or rounded. */
 template <typename To, typename From, int N>
-static int launch(const strata_run *r, const table_row &source)
+static int launch(const strata_run *r, const void *table, const table_row &source)
 {
     const int64_t packs = r->weight[0].dims[1] / N, rows = r->in[0].count;
     const int64_t most = 0x7fffffff / packs;
@@ -55,31 +90,32 @@ static int launch(const strata_run *r, const table_row &source)
             (uint32_t)((rows - first < most ? rows - first : most) * packs);
         launch_overlapped(convert_kernel<To, From, N>, layer_blocks(count, CUDA_BLOCK),
                           CUDA_BLOCK, 0, layer_stream(r), (pack<To, N> *)r->out[0].data,
-                          (const pack<From, N> *)r->weight[0].data, divisor_of(packs),
-                          count, first, source);
+                          (const pack<From, N> *)table, divisor_of(packs), count, first,
+                          source, places_of(r));
         status = layer_launched(r, "embedding");
     }
     return status;
 }
 
 template <typename To, typename From>
-static int convert_rows(const strata_run *r, const table_row &source)
+static int convert_rows(const strata_run *r, const void *table, const table_row &source)
 {
     const int WIDE = sizeof(To) == 4 || sizeof(From) == 4 ? 4 : 8;
-    return r->weight[0].dims[1] % WIDE == 0 ? launch<To, From, WIDE>(r, source)
-                                            : launch<To, From, 1>(r, source);
+    return r->weight[0].dims[1] % WIDE == 0 ? launch<To, From, WIDE>(r, table, source)
+                                            : launch<To, From, 1>(r, table, source);
 }
 
 template <typename To>
 static int convert_to(const strata_run *r, const table_row &source)
 {
+    const void *table = r->weight[0].data;
     switch (r->weight[0].dtype) {
     case STRATA_FP32:
-        return convert_rows<To, float>(r, source);
+        return convert_rows<To, float>(r, table, source);
     case STRATA_FP16:
-        return convert_rows<To, __half>(r, source);
+        return convert_rows<To, __half>(r, table, source);
     default:
-        return convert_rows<To, __nv_bfloat16>(r, source);
+        return convert_rows<To, __nv_bfloat16>(r, table, source);
     }
 }
 
@@ -87,7 +123,7 @@ static int embedding_run(const strata_run *r)
 {
     const strata_tensor *x = &r->in[0], *table = &r->weight[0], *y = &r->out[0];
     const table_row source = {x->data, table->dims[0], x->dtype};
-    if (y->dtype == table->dtype)
+    if (y->dtype == table->dtype && !places_of(r).rows)
         return index_copy_rows(r, y->data, table->data, x->count,
                                table->dims[1] * index_size(y->dtype), source,
                                "embedding");
@@ -170,8 +206,13 @@ static int rounded_run(const strata_run *r)
 {
     const strata_tensor *x = &r->in[0], *table = &r->weight[0], *y = &r->out[0];
     const table_row source = {x->data, table->dims[0], x->dtype};
-    return index_copy_rows(r, y->data, ((const rounded_table *)r->state)->data, x->count,
-                           table->dims[1] * 2, source, "embedding");
+    const void *data = ((const rounded_table *)r->state)->data;
+    if (!places_of(r).rows)
+        return index_copy_rows(r, y->data, data, x->count, table->dims[1] * 2, source,
+                               "embedding");
+    return y->dtype == STRATA_FP16
+               ? convert_rows<__half, __half>(r, data, source)
+               : convert_rows<__nv_bfloat16, __nv_bfloat16>(r, data, source);
 }
 
 /* ---- tables ---------------------------------------------------------------------------

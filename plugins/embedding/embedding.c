@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Embedding: rows of a table, a weight, that indices choose. The table is read as it is
- * stored, FP32, FP16 or BF16; an index outside of it gives zeros.
+ * stored, FP32, FP16 or BF16; an index outside of it gives zeros. `places` are added to
+ * the rows, one for each place of the indices' last dim.
  */
 #include <strata/layers.h>
 
@@ -29,6 +30,13 @@ static int embedding_weight_shape(const strata_node *n, strata_tensor *expected)
     expected[0].rank = 2;
     expected[0].dims[0] = p->rows ? p->rows : table->dims[0];
     expected[0].dims[1] = p->columns ? p->columns : table->dims[1];
+    if (n->in[0].rank == 0)
+        return n->weight[1].rank == 0
+                   ? STRATA_OK
+                   : STRATA_FAIL(n, STRATA_EINVAL, "one index has no places to add to");
+    expected[1].rank = 2;
+    expected[1].dims[0] = n->in[0].dims[n->in[0].rank - 1];
+    expected[1].dims[1] = expected[0].dims[1];
     return STRATA_OK;
 }
 
@@ -52,14 +60,20 @@ static int embedding_shape(const strata_node *n)
     return STRATA_OK;
 }
 
-/* A row of n elements to y's element `to`, by way of FP32. */
+/* A row of n elements to y's element `to`, by way of FP32. from: of the table, below 0
+ * zeros; place: what is added, or NULL. */
 static void convert_row(const strata_tensor *y, int64_t to, const strata_tensor *table,
-                        int64_t from, int64_t n)
+                        int64_t from, const float *place, int64_t n)
 {
     float buffer[CHUNK];
     for (int64_t j = 0; j < n; j += CHUNK) {
         const int64_t part = n - j < CHUNK ? n - j : CHUNK;
-        element_load_row(buffer, table->data, table->dtype, from + j, 1, part);
+        if (from < 0)
+            memset(buffer, 0, (size_t)part * sizeof *buffer);
+        else
+            element_load_row(buffer, table->data, table->dtype, from + j, 1, part);
+        for (int64_t i = 0; place && i < part; i++)
+            buffer[i] += place[j + i];
         element_store_row(y->data, y->dtype, to + j, 1, buffer, part);
     }
 }
@@ -68,16 +82,21 @@ static int embedding_run(const strata_run *r)
 {
     const strata_tensor *index = &r->in[0], *table = &r->weight[0], *y = &r->out[0];
     const int64_t row = table->dims[1], size = index_size(y->dtype);
+    const float *places =
+        r->n_weights > 1 && r->weight[1].rank > 0 ? r->weight[1].data : NULL;
+    const int64_t n_places = places ? r->weight[1].dims[0] : 1;
     const int same = y->dtype == table->dtype;
 #pragma omp parallel for schedule(static) if (y->count * size >= INDEX_PARALLEL)
     for (int64_t i = 0; i < index->count; i++) {
         const int64_t at = index_at(index->data, index->dtype, i, table->dims[0]);
-        if (same || at < 0)
+        if (places)
+            convert_row(y, i * row, table, at * row, places + i % n_places * row, row);
+        else if (same || at < 0)
             index_copy_row((char *)y->data + i * row * size,
                            at < 0 ? NULL : (const char *)table->data + at * row * size,
                            row * size);
         else
-            convert_row(y, i * row, table, at * row, row);
+            convert_row(y, i * row, table, at * row, NULL, row);
     }
     return STRATA_OK;
 }
@@ -88,11 +107,14 @@ static int embedding_reference(const strata_node *n, const void *const *in,
     const int64_t *index = in[0], count = dense_count(&n->in[0]);
     const int64_t row = n->weight[0].dims[1];
     const double *table = weight[0];
+    const double *places = n->weight[1].rank > 0 ? weight[1] : NULL;
+    const int64_t n_places = places ? n->weight[1].dims[0] : 1;
     double *y = out[0];
     for (int64_t i = 0; i < count; i++) {
         const int64_t at = index_wrapped(index[i], n->weight[0].dims[0]);
         for (int64_t j = 0; j < row; j++)
-            y[i * row + j] = at < 0 ? 0 : table[at * row + j];
+            y[i * row + j] = (at < 0 ? 0 : table[at * row + j]) +
+                             (places ? places[i % n_places * row + j] : 0);
     }
     return STRATA_OK;
 }
@@ -125,6 +147,9 @@ static const strata_weight weights[] = {
      .rank = 2,
      .dtypes = 1u << STRATA_FP32 | 1u << STRATA_FP16 | 1u << STRATA_BF16,
      .doc = "rows to choose from"},
+    {.name = "places",
+     .rank = 2,
+     .doc = "rows to add, one for each place of the indices' last dim"},
 };
 
 static const strata_row rows[] = {

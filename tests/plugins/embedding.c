@@ -17,6 +17,16 @@ static const struct layer_case cases[] = {
      .weight_dtype = {STRATA_FP16}},
     {"Embedding", "", .in = {S2(3, 4)}, .weight = {S2(9, 5)}, LOOKED_UP(9),
      .weight_dtype = {STRATA_BF16}},
+    {"Embedding", "", .in = {S2(3, 4)}, .weight = {S2(9, 16), S2(4, 16)}, LOOKED_UP(9)},
+    {"Embedding", "", .in = {S1(7)}, .weight = {S2(9, 7), S2(7, 7)}, LOOKED_UP(9)},
+    {"Embedding", "", .in = {S3(2, 3, 5)}, .weight = {S2(30, 600), S2(5, 600)},
+     LOOKED_UP(30)},
+    {"Embedding", "", .in = {S2(3, 4)}, .weight = {S2(9, 24), S2(4, 24)}, LOOKED_UP(9),
+     .weight_dtype = {STRATA_FP16}},
+    {"Embedding", "", .in = {S2(3, 4)}, .weight = {S2(9, 5), S2(4, 5)}, LOOKED_UP(9),
+     .weight_dtype = {STRATA_BF16}},
+    {"Embedding", "", .in = {S2(3, 4)}, .weight = {S2(9, 16), S2(3, 16)}, LOOKED_UP(9),
+     .refused = true},
     {"Embedding", "rows = 9; columns = 12", .in = {S1(6)}, LOOKED_UP(9)},
     {"Embedding", "", .in = {S1(0)}, .weight = {S2(9, 16)}, LOOKED_UP(9)},
     {"Embedding", "", .in = {S1(6)}, .weight = {S2(9, 16)}, .refused = true},
@@ -29,8 +39,10 @@ static const struct layer_case cases[] = {
 
 static const struct layer_case large[] = {
     {"Embedding", "", .in = {S2(3, 300)}, .weight = {S2(1000, 4096)}, LOOKED_UP(1000)},
-    {"Embedding", "", .in = {S2(2, 2100)}, .weight = {S2(300, 4099)}, LOOKED_UP(300)},
-    {"Embedding", "", .in = {S1(4100)}, .weight = {S2(90, 4096)}, LOOKED_UP(90),
+    {"Embedding", "", .in = {S2(2, 2100)}, .weight = {S2(300, 3993)}, LOOKED_UP(300)},
+    {"Embedding", "", .in = {S2(8, 384)}, .weight = {S2(1000, 768), S2(384, 768)},
+     LOOKED_UP(1000)},
+    {"Embedding", "", .in = {S1(4100)}, .weight = {S2(90, 4088)}, LOOKED_UP(90),
      .weight_dtype = {STRATA_FP16}},
 };
 

@@ -35,6 +35,7 @@ static const struct map_rule rules[] = {
     {OWN, .op = "Attention", .layer = "Attention", .ports = "xxxxxxx",
      .names = "heads=heads,kv_heads=kv_heads,scale=scale,softcap=softcap,causal=causal?,"
               "window_left=window_left,cache=cache?,present=present?"},
+    {OWN, .op = "Embedding", .layer = "Embedding", .ports = "wxw"},
     {OWN, .op = "RotaryEmbedding", .layer = "RotaryEmbedding", .ports = "xxxxww",
      .names = "heads=heads,dims=dims,interleaved=interleaved?,turned_heads=turned_heads"},
     {OWN, .op = "Shape", .layer = "Shape", .ports = "x", .names = "axes=axes,to=to"},

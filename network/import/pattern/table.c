@@ -6,12 +6,14 @@
 
 extern const struct pattern_table pattern_attentions, pattern_bounds, pattern_activations,
     pattern_columns, pattern_flats, pattern_normalizations, pattern_orders,
-    pattern_products, pattern_regions, pattern_scales, pattern_shuffles, pattern_windows;
+    pattern_places, pattern_products, pattern_regions, pattern_scales, pattern_shuffles,
+    pattern_windows;
 
 /* clang-format off: a step a line */
 const struct pattern_table *const pattern_tables[] = {
     &pattern_attentions,
     &pattern_bounds,
+    &pattern_places,
     &pattern_activations,
     &pattern_normalizations,
     &pattern_orders,

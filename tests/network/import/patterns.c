@@ -238,6 +238,14 @@ static const struct pattern_case cases[] = {
     /* rows of a table */
     {"x=2x3", "c = Cast x to=7; i = Clip c <0> <5>; y = Gather {6x4} i",
      "Cast Constant ElementWise Constant ElementWise Embedding", NULL, NULL},
+    {"x=2x3", "c = Cast x to=7; g = Gather {6x4} c; y = Add g {1x3x4}", "Cast Embedding",
+     NULL, NULL},
+    {"x=2x3", "c = Cast x to=7; g = Gather {6x4} c; s = Add {4} g; y = Add s {3x4}",
+     "Cast Embedding", NULL, NULL},
+    {"x=2x3", "c = Cast x to=7; g = Gather {6x4} c; s = Add {3x1} g; y = Add s {1x1x1}",
+     "Cast Embedding", NULL, NULL},
+    {"x=2x3", "c = Cast x to=7; g = Gather {6x4} c; y = Add g {2x3x4}",
+     "Cast Embedding Constant ElementWise", NULL, NULL},
     /* images as rows */
     {"x=2x3x4x5", "f = Flatten x; y = Gemm f {6x60} {6} transB=1",
      "FullyConnected Shuffle", NULL, NULL},
