@@ -16,6 +16,7 @@ EXTRA_DIST += \
 	plugins/common/index.h \
 	plugins/common/lines.h \
 	plugins/common/reduce/cut.cuh \
+	plugins/common/reduce/joined.cuh \
 	plugins/common/reduce/plan.h \
 	plugins/common/reduce/reduce.cuh \
 	plugins/common/reduce/reduce.h \

@@ -3,6 +3,7 @@
  * Reduce on CUDA: what is gathered of an element, by plugins/common/reduce/reduce.cuh. Floats
  * gather in FP32, integers in 64 bits.
  */
+#include "plugins/common/reduce/joined.cuh"
 #include "plugins/common/reduce/reduce.cuh"
 #include "plugins/reduce/floats.cuh"
 
@@ -290,6 +291,9 @@ static void reduce_gather(const strata_run *r, const reduce_cut &c, A least, A m
                : op.kind == TAKE_MAX   ? least
                : op.kind == TAKE_MIN   ? most
                                        : (A)0;
+    if constexpr (sizeof(T) == 2)
+        if (joined_launch<T, 8>(c, op, layer_stream(r)))
+            return;
     reduce_launch<T>(c, op, layer_stream(r));
 }
 

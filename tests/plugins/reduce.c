@@ -81,6 +81,11 @@ static const struct layer_case cases[] = {
 };
 
 static const struct layer_case large[] = {
+    /* as many lines of columns as a device has multiprocessors, or half of that */
+    {"Reduce", "axes = 0", .in = {S2(4101, 3968)}},
+    {"Reduce", "op = max; axes = 1", .in = {S3(2, 4100, 1984)}, .low = -50, .high = -10},
+    {"Reduce", "op = l1; axes = 0", .in = {S2(4197, 3904)}},
+    {"Reduce", "op = mean; axes = 0", .in = {S2(2049, 8128)}},
     {"Reduce", "axes = 1", .in = {S2(300, 4096)}},
     {"Reduce", "axes = 1", .in = {S2(1201, 3000)}},
     {"Reduce", "op = prod; axes = 1", .in = {S2(1201, 104)}, .low = 0.9, .high = 1.1},
