@@ -7,15 +7,29 @@
 #include "formats/format.h"
 #include "network/import/pattern/pattern.h"
 
-/* Whether a constant has one matrix of places x columns at most. */
-static bool is_spread(const struct value *c, int64_t places, int64_t columns)
+/* Whether every matrix of n is the first one again. */
+static bool is_repeated(const struct value *c, int64_t n)
 {
+    for (int64_t i = n; i < value_count(c); i++)
+        if (value_real(c, i) != value_real(c, i % n))
+            return false;
+    return true;
+}
+
+/* Whether a constant has one matrix of places x columns at most, for all texts alike. */
+static bool is_spread(const struct value *c, const struct value *x, int64_t columns)
+{
+    const int before = x->rank + 1 - c->rank; /* dims of the sum that it has not */
+    int64_t n = 1;
+    if (before < 0)
+        return false;
     for (int d = 0; d < c->rank; d++) {
-        const int64_t whole = d == c->rank - 1 ? columns : d == c->rank - 2 ? places : 1;
+        const int64_t whole = d == c->rank - 1 ? columns : x->dims[before + d];
         if (c->dims[d] != 1 && c->dims[d] != whole)
             return false;
+        n *= d < c->rank - 2 ? 1 : c->dims[d];
     }
-    return true;
+    return is_repeated(c, n);
 }
 
 static bool is_whole(const struct value *c, int64_t places)
@@ -34,8 +48,7 @@ static bool is_places(const struct match *m)
         (gather && node_integer(gather, "axis", 0) != 0))
         return false;
     const int64_t places = x->dims[x->rank - 1], columns = table->dims[1];
-    return places > 1 && is_spread(p, places, columns) &&
-           (!q || is_spread(q, places, columns)) &&
+    return places > 1 && is_spread(p, x, columns) && (!q || is_spread(q, x, columns)) &&
            (is_whole(p, places) || (q && is_whole(q, places)));
 }
 

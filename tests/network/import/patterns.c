@@ -246,6 +246,12 @@ static const struct pattern_case cases[] = {
      "Cast Embedding", NULL, NULL},
     {"x=2x3", "c = Cast x to=7; g = Gather {6x4} c; y = Add g {2x3x4}",
      "Cast Embedding Constant ElementWise", NULL, NULL},
+    {"x=2x3",
+     "c = Cast x to=7; g = Gather {6x4} c; s = Add g {3x4}; e = Expand {1x1x4} [2,3,4]; "
+     "y = Add s e",
+     "Cast Embedding", NULL, NULL},
+    {"x=1x3", "c = Cast x to=7; g = Gather {6x4} c; y = Add g {1x1x3x4}",
+     "Cast Embedding Constant ElementWise", NULL, NULL},
     /* images as rows */
     {"x=2x3x4x5", "f = Flatten x; y = Gemm f {6x60} {6} transB=1",
      "FullyConnected Shuffle", NULL, NULL},
