@@ -332,7 +332,7 @@ static int link_node(struct planner *planner, int node, int *first, strata_error
     struct made_layer made;
     const int before = latest_producer(planner, next->layer);
     first[node] = node;
-    if (!next->groups || before < 0)
+    if (!next->groups || next->previous >= 0 || before < 0)
         return STRATA_OK;
     const char *why = refuse_link(planner, &planner->nodes[before], next);
     if (!why && next->layer->impl)
@@ -428,6 +428,22 @@ bool planner_is_block(const struct planner_group *group)
            group->made.kind == MADE_POOLED_CONVOLUTION;
 }
 
+/* Whether a node is in no chain, or the last of a ShortcutConvolution's: where that does
+ * not run, groups that begin here may. */
+static bool may_begin(const struct planner *planner, const struct planner_node *n)
+{
+    int members = 1;
+    if (n->next >= 0 || n->previous < 0)
+        return n->next < 0;
+    for (int i = n->previous; i >= 0; i = planner->nodes[i].previous) {
+        const struct planner_group *g = planner->nodes[i].group;
+        members++;
+        if (g && g->members == members)
+            return g->made.kind == MADE_SHORTCUT_CONVOLUTION;
+    }
+    return false;
+}
+
 int planner_make_groups(struct planner *planner, strata_error *err)
 {
     const size_t n = planner->n_nodes;
@@ -437,8 +453,8 @@ int planner_make_groups(struct planner *planner, strata_error *err)
     int status = first ? STRATA_OK : STRATA_ENOMEM;
     for (size_t i = 0; i < n && status == STRATA_OK; i++) {
         struct planner_node *node = &planner->nodes[i];
-        node->groups = node->previous < 0 && node->next < 0 &&
-                       can_group(planner->network, node->layer);
+        node->groups =
+            may_begin(planner, node) && can_group(planner->network, node->layer);
         status = node->groups ? link_node(planner, (int)i, first, err) : STRATA_OK;
     }
     for (size_t i = 0; i < n && status == STRATA_OK; i++)

@@ -4,10 +4,12 @@
  * Bottleneck whose last layer begins it; and that values are those without, whichever of
  * the ways is planned.
  */
+#include "planner/record.h"
 #include "tests/planner/fusion/prices.h"
 
 #define SHORTCUT "core::ShortcutConvolution@1"
 #define BOTTLENECK "core::Bottleneck@1"
+#define POINTWISE "core::Pointwise@1"
 
 TestSuite(fuse_shortcut, .init = scratch_make, .fini = scratch_remove, .timeout = 300);
 
@@ -26,6 +28,7 @@ TestSuite(fuse_shortcut, .init = scratch_make, .fini = scratch_remove, .timeout 
     REDUCE WINDOWS ACT("windows.relu", "relu") PROJECT SHORT("stride = 2\n")             \
         SUM("project, short") RELU
 #define STAGE STAGE_OF("relu")
+#define APART_BEFORE(output) STAGE_OF(output ", reduce.relu")
 #define APART STAGE_OF("relu, reduce.relu")
 
 static const struct chain_case chains[] = {
@@ -112,6 +115,21 @@ Test(fuse_shortcut, begins_where_a_block_ends)
     expect_chain_values(&pair);
 }
 
+/* Its last layer may begin what computes element by element, if it does not run. */
+Test(fuse_shortcut, leaves_its_end_to_others)
+{
+    static const struct chain_case cases[] = {
+        {"an activation", APART_BEFORE("y") ABS("y", "relu"), "relu", 2, 0},
+        {"a sum", HEAD("y") PAIRED(1x1, "") SHORT("") SUM("first, short") ABS("y", "sum"),
+         "sum", 2, 0},
+        {"inside", APART_BEFORE("y") ABS("y", "relu"), "sum", 0, 0},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        expect_chain(&cases[i], POINTWISE);
+        expect_chain_values(&cases[i]);
+    }
+}
+
 Test(fuse_shortcut, values_are_those_without_fusion)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(chains); i++)
@@ -157,6 +175,46 @@ Test(fuse_shortcut, is_not_taken_where_it_is_not_cheaper)
     plan_at_prices(&s, STAGE, SHORTCUT, 100000, 1000);
     cr_expect_neq(chosen_for(&s, "project"), CANDIDATE_GROUP);
     cr_expect_eq(chosen_for(&s, "short"), CANDIDATE_RUN);
+    planning_close(&s);
+}
+
+/* ---- files ------------------------------------------------------------------------ */
+
+/* What an epilogue computes is dear, so that a sum is none. */
+static int price_epilogues(struct cost_source *source, const struct planner *planner,
+                           const struct cost_query *const *queries, const int64_t *best,
+                           size_t n, struct cost *out, strata_error *err)
+{
+    (void)source;
+    (void)planner;
+    (void)best;
+    (void)err;
+    for (size_t i = 0; i < n; i++) {
+        const struct planner_candidate *c = queries[i]->candidate;
+        out[i] = (struct cost){.ns = c && c->fused ? 100000 : 1000, .runs = 3};
+    }
+    return STRATA_OK;
+}
+
+/* A plan of before there was such a layer, in which a Pointwise begins with its sum. */
+Test(fuse_shortcut, plans_of_before_are_read)
+{
+    static const char *const set[] = {"build.costs=measure", FP32};
+    struct cost_source prices = {.name = "prices", .measure = price_epilogues};
+    struct planning s;
+    struct record *record;
+    struct planner *again = NULL;
+    cr_assert_eq(planning_load(&s, spill_text("net.ini", APART), NULL, set, 2), STRATA_OK,
+                 "%s", s.err.message);
+    const struct registry_layer *type = s.network->shortcut_convolution;
+    s.network->shortcut_convolution = NULL;
+    cr_assert_eq(planning_make(&s, &prices), STRATA_OK, "%s", s.err.message);
+    cr_expect_eq(chosen_for(&s, "sum"), CANDIDATE_GROUP);
+    cr_assert_eq(record_decisions(&record, s.planner, &s.err), STRATA_OK);
+    s.network->shortcut_convolution = type;
+    cr_expect_eq(planner_make_recorded(&again, s.network, &s.device, record, &s.err),
+                 STRATA_OK, "%s", s.err.message);
+    planner_free(again);
     planning_close(&s);
 }
 
