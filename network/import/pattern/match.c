@@ -3,6 +3,7 @@
  * Finding a pattern from its last node up, and what its rows ask about it.
  */
 #include "network/import/pattern/match.h"
+#include "network/import/symbols/symbols.h"
 
 #include <math.h>
 #include <string.h>
@@ -10,6 +11,8 @@
 #include "core/alloc.h"
 #include "formats/format.h"
 #include "io/weights/weights.h"
+
+enum { NEAR = 6 }; /* nodes between a value and an input */
 
 /* ---- finding -------------------------------------------------------------------------
  */
@@ -135,6 +138,30 @@ const struct node *match_node(const struct match *m, const char *name)
         if (m->parsed->statements[i].name == value)
             return m->nodes[i];
     return NULL;
+}
+
+/* Whether that dim of a value is one of an input's that may vary, as far as a few nodes
+ * tell. */
+static bool is_free(const struct import *im, int value, int rank, int dim, int depth)
+{
+    const struct value *v = graph_value(&im->g, value);
+    bool free = v && v->node && depth == 0;
+    if (!v || v->constant || free)
+        return free;
+    for (int d = 0; !v->node && d < v->rank; d++) {
+        const struct symbol *s = v->symbols[d] ? &im->symbols[v->symbols[d] - 1] : NULL;
+        free |= s && symbol_is_kept(s) && symbol_has_range(s) &&
+                (v->rank != rank || d == dim);
+    }
+    for (int i = 0; v->node && i < v->node->n_in && !free; i++)
+        free = is_free(im, v->node->in[i], rank, dim, depth - 1);
+    return free;
+}
+
+bool match_may_vary(const struct match *m, const char *name, int dim)
+{
+    return m->im->n_symbols > 0 &&
+           is_free(m->im, match_value(m, name), match_tensor(m, name)->rank, dim, NEAR);
 }
 
 const char *match_word(const struct match *m)

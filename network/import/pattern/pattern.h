@@ -50,6 +50,8 @@ extern const struct pattern_table *const pattern_tables[]; /* in order; ended by
 int match_value(const struct match *m, const char *name);
 const struct value *match_tensor(const struct match *m, const char *name);
 const struct node *match_node(const struct match *m, const char *name);
+/* Whether a dim of a value may have several sizes in the network that is made. */
+bool match_may_vary(const struct match *m, const char *name, int dim);
 const char *match_word(const struct match *m);
 struct graph *match_graph(const struct match *m);
 /* Whether the statement's operator is that one. */

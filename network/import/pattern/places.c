@@ -37,15 +37,16 @@ static bool is_whole(const struct value *c, int64_t places)
     return c->rank >= 2 && c->dims[c->rank - 2] == places;
 }
 
-/* One constant at least has a row for each place: those of a text of any length have
- * not, or are cut from a table as it runs. */
+/* One constant at least has a row for each place. Texts of any length have none: what
+ * they add is cut from a table as they run. */
 static bool is_places(const struct match *m)
 {
     const struct value *table = match_tensor(m, "T"), *x = match_tensor(m, "x");
     const struct value *p = match_tensor(m, "P"), *q = match_tensor(m, "Q");
     const struct node *gather = match_node(m, "g");
     if (table->rank != 2 || x->rank == 0 || !dtype_is_free(table->dtype) ||
-        (gather && node_integer(gather, "axis", 0) != 0))
+        (gather && node_integer(gather, "axis", 0) != 0) ||
+        match_may_vary(m, "x", x->rank - 1))
         return false;
     const int64_t places = x->dims[x->rank - 1], columns = table->dims[1];
     return places > 1 && is_spread(p, x, columns) && (!q || is_spread(q, x, columns)) &&

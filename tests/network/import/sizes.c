@@ -43,6 +43,12 @@ static const struct {
      "node Shape x -> s start=1 end=2\nnode Squeeze s -> n\ninit z i - 0\ninit o i - 1\n"
      "node Range z,n,o -> r\nnode Gather w,r -> g\nnode Add x,g -> y\noutput y\n",
      "type = Slice\naxes = 0\nbegin = 0\nend = T\n"},
+    {"places: rows of a table added to those that are looked up",
+     "input x f @x#\ninit k f - 5\nnode Mul x,k -> m\nnode Cast m -> i to=7\n"
+     "init w f 9x2 1 2 3 4 5 6 7 8 9 0 1 3 5 7 9 2 4 6\nnode Gather w,i -> h\n"
+     "node Shape x -> s start=1 end=2\nnode Squeeze s -> n\ninit z i - 0\ninit o i - 1\n"
+     "node Range z,n,o -> r\nnode Gather w,r -> g\nnode Add h,g -> y\noutput y\n",
+     "type = Slice\naxes = 0\nbegin = 0\nend = T\n"},
     {"a mask of both sides",
      "input x f @x#x4\nnode Transpose x -> t perm=[0,2,1]\nnode MatMul x,t -> p\n"
      "node Shape x -> s start=1 end=2\nnode Concat s,s -> d axis=0\n"
