@@ -15,6 +15,7 @@ EXTRA_DIST += \
 	plugins/common/index.cuh \
 	plugins/common/index.h \
 	plugins/common/lines.h \
+	plugins/common/plane.h \
 	plugins/common/reduce/cut.cuh \
 	plugins/common/reduce/joined.cuh \
 	plugins/common/reduce/plan.h \

@@ -8,6 +8,7 @@
 
 #include "plugins/common/activate.h"
 #include "plugins/common/image.h"
+#include "plugins/common/plane.h"
 
 /* An input's part: its windows, factors and channels. */
 struct part {
@@ -79,22 +80,6 @@ static double flops(const strata_node *n)
 
 /* ---- plain C, an image at a time, FP32 ------------------------------------------- */
 
-/* An element of the windows onto all results that see it inside. */
-static void slide(const struct window *w, const float *x, float *y, float factor,
-                  int64_t r, int64_t s)
-{
-    int64_t top, bottom, left, right;
-    window_valid(w, 1, r, &top, &bottom);
-    window_valid(w, 2, s, &left, &right);
-    const int64_t down = r * w->dilation[1] - w->begin[1];
-    const int64_t across = s * w->dilation[2] - w->begin[2];
-    for (int64_t h = top; h < bottom; h++)
-        for (int64_t i = left; i < right; i++)
-            y[h * w->out[2] + i] +=
-                factor *
-                x[(h * w->stride[1] + down) * w->in[2] + i * w->stride[2] + across];
-}
-
 /* A filter's results of one input, added to what is there. */
 static void add_part(const strata_run *r, const struct part *p, const float *x, int64_t k,
                      float *plane)
@@ -107,8 +92,8 @@ static void add_part(const strata_run *r, const struct part *p, const float *x, 
     for (int64_t i = 0; i < window_out_count(w) && bias; i++)
         plane[i] += bias[k];
     for (int64_t d = 0; d < p->channels * taps; d++)
-        slide(w, x + d / taps * in, plane, weight[k * p->channels * taps + d],
-              d % taps / w->kernel[2], d % w->kernel[2]);
+        plane_slide(w, x + d / taps * in, plane, weight[k * p->channels * taps + d],
+                    d % taps / w->kernel[2], d % w->kernel[2]);
 }
 
 /* Floats of an image of both inputs and the results; 0: too many. */
@@ -172,21 +157,6 @@ static int setup(const strata_node *n, void *state)
 
 /* ---- the definition -------------------------------------------------------------- */
 
-/* A channel's share of a result. */
-static double exact_window(const struct window *w, const double *x, const double *weight,
-                           int64_t h, int64_t v)
-{
-    double sum = 0;
-    for (int64_t r = 0; r < w->kernel[1]; r++)
-        for (int64_t s = 0; s < w->kernel[2]; s++) {
-            const int64_t a = h * w->stride[1] - w->begin[1] + r * w->dilation[1];
-            const int64_t b = v * w->stride[2] - w->begin[2] + s * w->dilation[2];
-            if (a >= 0 && a < w->in[1] && b >= 0 && b < w->in[2])
-                sum += weight[r * w->kernel[2] + s] * x[a * w->in[2] + b];
-        }
-    return sum;
-}
-
 /* One input's part of filter k's result i of an image. */
 static double exact_part(const struct part *p, const double *x,
                          const double *const *weight, int64_t k, int64_t i)
@@ -198,7 +168,7 @@ static double exact_part(const struct part *p, const double *x,
     double sum = bias ? bias[k] : 0;
     for (int64_t c = 0; c < p->channels; c++)
         sum +=
-            exact_window(w, x + c * in, factors + c * taps, i / w->out[2], i % w->out[2]);
+            plane_exact(w, x + c * in, factors + c * taps, i / w->out[2], i % w->out[2]);
     return sum;
 }
 

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "plugins/common/plane.h"
 #include "plugins/common/stages/stages.h"
 
 /* What lies between is stored in FP16 where the input is, and never becomes infinite. */
@@ -41,21 +42,6 @@ static void stages_exact_product(const struct stages *s, int stage,
         }
 }
 
-/* A channel's share of a result. */
-static double stages_exact_window(const struct window *w, const double *x,
-                                  const double *weight, int64_t h, int64_t v)
-{
-    double sum = 0;
-    for (int64_t r = 0; r < w->kernel[1]; r++)
-        for (int64_t s = 0; s < w->kernel[2]; s++) {
-            const int64_t a = h * w->stride[1] - w->begin[1] + r * w->dilation[1];
-            const int64_t b = v * w->stride[2] - w->begin[2] + s * w->dilation[2];
-            if (a >= 0 && a < w->in[1] && b >= 0 && b < w->in[2])
-                sum += weight[r * w->kernel[2] + s] * x[a * w->in[2] + b];
-        }
-    return sum;
-}
-
 static void stages_exact_convolution(const struct stages *s, const double *const *weight,
                                      const double *x, double *y)
 {
@@ -69,9 +55,9 @@ static void stages_exact_convolution(const struct stages *s, const double *const
             const int64_t first = c / (s->behind / s->groups) * depth;
             double sum = bias ? bias[c] : 0;
             for (int64_t k = 0; k < depth; k++)
-                sum += stages_exact_window(w, x + (first + k) * in,
-                                           factors + (c * depth + k) * taps,
-                                           i / w->out[2], i % w->out[2]);
+                sum +=
+                    plane_exact(w, x + (first + k) * in, factors + (c * depth + k) * taps,
+                                i / w->out[2], i % w->out[2]);
             y[c * out + i] = stages_exact(s, STAGE_WINDOWS, sum);
         }
 }

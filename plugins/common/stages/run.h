@@ -6,6 +6,7 @@
 #define PLUGINS_COMMON_STAGES_RUN_H
 
 #include "plugins/common/activate.h"
+#include "plugins/common/plane.h"
 #include "plugins/common/stages/reference.h"
 
 /* What each stage makes of an image. */
@@ -50,22 +51,6 @@ static void stages_multiply(const struct stages_job *j, int stage, const float *
     }
 }
 
-/* A tap of a plane's windows onto all outputs that see it inside. */
-static void stages_slide(const struct window *w, const float *x, float *y, float factor,
-                         int64_t r, int64_t s)
-{
-    int64_t top, bottom, left, right;
-    window_valid(w, 1, r, &top, &bottom);
-    window_valid(w, 2, s, &left, &right);
-    const int64_t down = r * w->dilation[1] - w->begin[1];
-    const int64_t across = s * w->dilation[2] - w->begin[2];
-    for (int64_t h = top; h < bottom; h++)
-        for (int64_t i = left; i < right; i++)
-            y[h * w->out[2] + i] +=
-                factor *
-                x[(h * w->stride[1] + down) * w->in[2] + i * w->stride[2] + across];
-}
-
 /* Each result is a sum over the windows of its group's channels. */
 static void stages_convolve(const struct stages_job *j, const float *x, float *y)
 {
@@ -82,8 +67,8 @@ static void stages_convolve(const struct stages_job *j, const float *x, float *y
         for (int64_t i = 0; i < out; i++)
             plane[i] = bias ? bias[c] : 0;
         for (int64_t k = 0; k < depth * taps; k++)
-            stages_slide(w, from + k / taps * in, plane, weight[c * depth * taps + k],
-                         k % taps / w->kernel[2], k % w->kernel[2]);
+            plane_slide(w, from + k / taps * in, plane, weight[c * depth * taps + k],
+                        k % taps / w->kernel[2], k % w->kernel[2]);
         stages_finish(s, STAGE_WINDOWS, plane, out);
     }
 }
