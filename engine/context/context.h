@@ -101,6 +101,7 @@ struct strata_context {
     int64_t batch, sizes[NETWORK_MAX_SYMBOLS];
     bool resolved;
     struct parts_room *parts;   /* of the whole, for runs of parts; NULL: none yet */
+    bool takes_turns;           /* of the whole, on its device, in runs of parts */
     struct context_calls calls; /* of the whole */
     uint64_t uses, used;    /* runs' sizes that were resolved; the last for this one */
     strata_engine *version; /* its engine, where it is its own; or NULL */

@@ -184,6 +184,14 @@ static int copy_bindings(struct parts_room *room, const struct parts_run *run,
     return status;
 }
 
+static int start(struct parts_room *room, strata_error *err)
+{
+    int status = parts_take_turn(room, err);
+    if (status == STRATA_OK)
+        status = context_start(room->context, err);
+    return parts_leave_turn(room, status, err);
+}
+
 int parts_begin(struct parts_room *room, struct parts_run *run, strata_error *err)
 {
     strata_context *c = room->context;
@@ -197,7 +205,7 @@ int parts_begin(struct parts_room *room, struct parts_run *run, strata_error *er
     staging_begin(&room->staging);
     status = copy_bindings(room, run, 0, x->n_inputs, err);
     if (status == STRATA_OK)
-        status = parts_on_host(c) ? context_run(c, err) : context_start(c, err);
+        status = parts_on_host(c) ? context_run(c, err) : start(room, err);
     if (status == STRATA_OK)
         status = copy_bindings(room, run, x->n_inputs, x->n_bindings, err);
     unbind_parts(room);

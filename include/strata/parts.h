@@ -55,6 +55,13 @@ typedef struct strata_part {
 STRATA_API int strata_context_run_parts(strata_context *context, strata_part *parts,
                                         size_t n, strata_error *err);
 
+/* Whether runs of parts wait, on the device, for the run before them of whatever context
+ * of the process that takes turns there; no thread waits. What two runs gain by sharing a
+ * device is lost then, and what each copies meanwhile is won: it pays where copies from
+ * the host take a quarter of a run or more. Off at first; nothing on the host. */
+STRATA_API int strata_context_set_turns(strata_context *context, int on,
+                                        strata_error *err);
+
 /* Of all calls of the context so far. */
 typedef struct strata_context_stats {
     size_t struct_size;

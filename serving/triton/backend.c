@@ -98,7 +98,7 @@ json_t *json_of(TRITONSERVER_Message *message)
 
 struct options {
     const char *plugin_path;
-    long threads, senders, log_level;
+    long threads, senders, turns, log_level;
 };
 
 static const struct option {
@@ -109,6 +109,7 @@ static const struct option {
     {"plugin_path", 0, 0, offsetof(struct options, plugin_path)},
     {"threads", 0, 4096, offsetof(struct options, threads)},
     {"senders", 0, 8, offsetof(struct options, senders)},
+    {"turns", 0, 1, offsetof(struct options, turns)},
     {"log_level", STRATA_LOG_ERROR, STRATA_LOG_DEBUG,
      offsetof(struct options, log_level)},
 };
@@ -222,6 +223,7 @@ static TRITONSERVER_Error *backend_create(struct backend **out, json_t *config)
         return error;
     }
     b->threads = (int)o.threads;
+    b->turns = o.turns;
     b->senders = senders_open((int)o.senders);
     open_families(b);
     *out = b;
