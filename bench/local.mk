@@ -27,7 +27,8 @@ EXTRA_DIST += \
 	bench/serving/gpus.py \
 	bench/serving/gpu.sh \
 	bench/serving/server.py \
-	bench/serving/speed.py
+	bench/serving/speed.py \
+	bench/serving/turns.py
 bench_serving_batcher_SOURCES = bench/serving/batcher.c
 bench_serving_batcher_LDADD = libstrata.la $(PTHREAD_LIBS)
 bench_serving_parts_SOURCES = bench/serving/parts.c

@@ -24,6 +24,7 @@ from case import ROW, Case
 from gpus import batcher, bench_all, one_server, servers_each
 from server import Failed, Server
 from speed import backend_time, latency, small_requests, throughput
+from turns import turns
 
 FAULTY = """[network]
 format = 1
@@ -103,10 +104,12 @@ def measure(case):
         attempt(case, row.__name__, row, case)
     attempt(case, "digits on the host", case.build_digits, "digits_host", "host")
     attempt(case, "digits", case.build_digits, "digits", case.first)
-    rows = wanted(case, outputs, throughput, small_requests, reload, digits, latency,
+    rows = wanted(case, throughput, small_requests, outputs, digits, latency, reload,
                   backend_time, memory_report)
     if rows:
         serve(case, "figures", rows, CUDA_VISIBLE_DEVICES="0")
+    for row in wanted(case, turns):
+        attempt(case, row.__name__, row, case)
     rows = wanted(case, staged_copies, lost_device)
     if case.on_gpu and case.args.plugin_path and rows:
         attempt(case, "the faulty model", write_faulty, case)

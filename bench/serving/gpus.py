@@ -73,6 +73,7 @@ def repository(case):
     group = ("[ { kind: KIND_GPU count: 2 gpus: [ 0 ] } ]" if case.on_gpu else
              "[ { kind: KIND_CPU count: 1 } ]")
     case.copy("net", "one", root, instance_group=group)
+    case.copy("net", "other", root, instance_group=group.replace("[ 0 ]", "[ 1 ]"))
     return root
 
 
@@ -84,15 +85,28 @@ def one_server(case):
     try:
         case.describe(server)
         for memory in ["system"] + (["cuda"] if case.on_gpu else []):
+            models = [("one", 4), ("net", 4 * a.gpus)]
+            if memory == "cuda":
+                models.append(("other", 4))
             for _ in range(a.rounds):
-                for model, in_flight in (("one", 4), ("net", 4 * a.gpus)):
+                for model, in_flight in models:
                     found = case.load(server, model, a.batch, in_flight, memory)
                     rates.setdefault((model, memory), []).append(found["rows_per_s"])
             one, both = (statistics.median(rates[m, memory]) for m in ("one", "net"))
             case.table.at_least(f"one server, {a.gpus} GPUs over one, {memory} memory",
                                 0.975 * a.gpus, both / one, f"{one:.0f}, {both:.0f} rows/s")
+        other_gpu(case, rates)
     finally:
         server.close()
+
+
+def other_gpu(case, rates):
+    """Rows in CUDA shared memory of the first GPU, served by another alone: what both can
+    do together at most."""
+    if ("other", "cuda") in rates:
+        one, other = (statistics.median(rates[m, "cuda"]) for m in ("one", "other"))
+        case.table.add("rows on GPU 0 served by GPU 1 alone, over GPU 0", "reported",
+                       f"{other / one:.3f} {other:.0f} rows/s", None)
 
 
 def servers_each(case):

@@ -3,9 +3,12 @@
  * A backend for Triton that computes nothing: each request is answered with the outputs
  * of its model's config, FP32 and unwritten, at once or after the microseconds that the
  * config's parameter wait_us says. What a client of it waits for beyond these is the
- * server's and the transport's part of any model that takes as long.
+ * server's and the transport's part of any model that takes as long. With the parameter
+ * alone 1 one batch waits at a time, as on a device that is not shared. Answers of a
+ * batch are sent by several threads, as Strata's are.
  */
 #include <jansson.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -17,10 +20,13 @@ TRITONSERVER_Error *TRITONBACKEND_RequestInputByIndex(TRITONBACKEND_Request *req
                                                       uint32_t index,
                                                       TRITONBACKEND_Input **out);
 
-enum { OUTPUTS = 8, RANK = 8 };
+enum { OUTPUTS = 8, RANK = 8, SENDERS = 4, FEWEST = 3 };
+
+static pthread_mutex_t device = PTHREAD_MUTEX_INITIALIZER;
 
 struct null_model {
     uint64_t wait_ns;
+    bool alone;
     int n;
     struct null_output {
         char name[64];
@@ -75,11 +81,10 @@ static TRITONSERVER_Error *read_outputs(struct null_model *m, const json_t *conf
     return m->n ? NULL : refuse("the null backend needs outputs in the config");
 }
 
-static uint64_t wait_of(const json_t *config)
+static int64_t parameter(const json_t *config, const char *name)
 {
-    const json_t *wait =
-        json_object_get(json_object_get(config, "parameters"), "wait_us");
-    return (uint64_t)number_of(json_object_get(wait, "string_value")) * 1000;
+    const json_t *found = json_object_get(json_object_get(config, "parameters"), name);
+    return number_of(json_object_get(found, "string_value"));
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model)
@@ -95,7 +100,8 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model)
     if (!error) {
         json_t *config = json_loadb(text, bytes, 0, NULL);
         error = read_outputs(m, config);
-        m->wait_ns = wait_of(config);
+        m->wait_ns = (uint64_t)parameter(config, "wait_us") * 1000;
+        m->alone = parameter(config, "alone") > 0;
         json_decref(config);
     }
     if (message)
@@ -156,6 +162,18 @@ static void answer(struct null_model *m, TRITONBACKEND_Request *request)
     TRITONSERVER_ErrorDelete(error);
 }
 
+/* As who waits for a device does. */
+static void compute(const struct null_model *m)
+{
+    if (m->alone)
+        pthread_mutex_lock(&device);
+    const uint64_t begun = now();
+    while (now() - begun < m->wait_ns)
+        ;
+    if (m->alone)
+        pthread_mutex_unlock(&device);
+}
+
 TRITONSERVER_Error *
 TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
                                    TRITONBACKEND_Request **requests, uint32_t n)
@@ -169,9 +187,9 @@ TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
         return error;
     const struct null_model *m = state;
     const uint64_t begun = now();
-    while (now() - begun < m->wait_ns)
-        ; /* as who waits for a device does */
+    compute(m);
     const uint64_t computed = now();
+#pragma omp parallel for num_threads(SENDERS) schedule(dynamic) if (n >= FEWEST)
     for (uint32_t i = 0; i < n; i++)
         answer(state, requests[i]);
     const uint64_t ended = now();

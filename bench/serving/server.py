@@ -4,6 +4,7 @@ load on it by perf_analyzer. Needs Python and NumPy alone.
 """
 import base64
 import csv
+import ctypes
 import http.client
 import itertools
 import json
@@ -73,7 +74,7 @@ class Address:
 class Server(Address):
     """tritonserver with a repository, on loopback, until close()."""
 
-    def __init__(self, args, repository, name, port, **env):
+    def __init__(self, args, repository, name, port, options=(), **env):
         super().__init__(port)
         self.log = args.out / f"server-{name}.log"
         command = [args.server, f"--model-repository={repository}",
@@ -81,7 +82,7 @@ class Server(Address):
                    "--load-model=*", "--exit-on-error=false", "--http-address=127.0.0.1",
                    "--grpc-address=127.0.0.1", "--metrics-address=127.0.0.1",
                    f"--http-port={port}", f"--grpc-port={port + 1}",
-                   f"--metrics-port={port + 2}", *args.server_option]
+                   f"--metrics-port={port + 2}", *args.server_option, *options]
         if args.plugin_path:
             command.append(f"--backend-config=strata,plugin_path={args.plugin_path}")
         with open(self.log, "w", encoding="utf-8") as log:
@@ -211,36 +212,46 @@ class SystemRegion:
         self.release()
 
 
+def open_runtime():
+    for name in ("libcudart.so.13", "libcudart.so.12", "libcudart.so"):
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            pass
+    raise Failed("CUDA's runtime is not found: set LD_LIBRARY_PATH")
+
+
 class CudaRegion:
-    """The same on a GPU, by cuda-bindings."""
+    """The same on a GPU, by CUDA's runtime."""
 
     def __init__(self, server, in_bytes, out_bytes, device=0):
-        from cuda.bindings import runtime
-        self.cuda, self.server, self.name = runtime, server, f"strata-cuda-{os.getpid()}"
+        self.cuda, self.server = open_runtime(), server
+        self.name = f"strata-cuda-{os.getpid()}"
         self.rows_at = -(-in_bytes // 4096) * 4096
         size = self.rows_at + out_bytes
         self.call("cudaSetDevice", device)
-        self.data = self.call("cudaMalloc", size)
-        handle = self.call("cudaIpcGetMemHandle", self.data)
+        self.data, handle = ctypes.c_void_p(), (ctypes.c_ubyte * 64)()
+        self.call("cudaMalloc", ctypes.byref(self.data), ctypes.c_size_t(size))
+        self.call("cudaIpcGetMemHandle", handle, self.data)
         server.ask(f"/v2/cudasharedmemory/region/{self.name}/register", {
-            "raw_handle": {"b64": base64.b64encode(bytes(handle.reserved)).decode()},
+            "raw_handle": {"b64": base64.b64encode(bytes(handle)).decode()},
             "device_id": device, "byte_size": size})
 
     def call(self, name, *arguments):
-        status, *found = getattr(self.cuda, name)(*arguments)
-        if int(status) != 0:
-            raise Failed(f"{name}: {status}")
-        return found[0] if found else None
+        status = getattr(self.cuda, name)(*arguments)
+        if status != 0:
+            raise Failed(f"{name}: error {status} of CUDA's runtime")
 
     def copy(self, to, source, size):
-        self.call("cudaMemcpy", to, source, size, self.cuda.cudaMemcpyKind.cudaMemcpyDefault)
+        self.call("cudaMemcpy", ctypes.c_void_p(to), ctypes.c_void_p(source),
+                  ctypes.c_size_t(size), 4)  # cudaMemcpyDefault
 
     def write(self, rows):
-        self.copy(self.data, np.ascontiguousarray(rows).ctypes.data, rows.nbytes)
+        self.copy(self.data.value, np.ascontiguousarray(rows).ctypes.data, rows.nbytes)
 
     def read(self, at, size):
         out = np.empty(size, np.uint8)
-        self.copy(out.ctypes.data, int(self.data) + at, size)
+        self.copy(out.ctypes.data, self.data.value + at, size)
         return out.tobytes()
 
     def close(self):

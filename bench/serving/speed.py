@@ -77,6 +77,25 @@ def throughput(case, server):
             else:
                 case.table.add(name, "reported", f"{rate / best[base]:.3f} {text}", None)
             print(memory, text_of(served[memory]["server"]), file=sys.stderr)
+    if "copies" in best:
+        floor(case, server, "a backend as quick as bench: system shared memory",
+              best["copies"], 4, batch, alone=True)
+
+
+def floor(case, server, text, rate, in_flight, rows, **how):
+    """What a backend does in the place of ours that takes no longer than bench: it waits
+    as long as bench takes for a batch, and computes nothing. `how`: write_null's."""
+    a, name = case.args, f"floor{time.monotonic_ns()}"
+    try:
+        case.write_null(name, a.batch / rate * 1e6 * how.pop("times", 1), a.batch,
+                        dynamic_batching=case.gathering() if rows < a.batch else "{ }", **how)
+        server.ask(f"/v2/repository/models/{name}/load", {})
+        found = statistics.median(case.load(server, name, rows, in_flight, "system")["rows_per_s"]
+                                  for _ in range(a.rounds))
+    except Failed as why:
+        case.table.add(text, "reported", str(why)[:40], None)
+        return
+    case.table.add(text, "reported", f"{found / rate:.3f} {found:.0f} rows/s", None)
 
 
 def latency(case, server):
@@ -186,3 +205,7 @@ def small_requests(case, server):
                             statistics.median(f["server"]["batch"]
                                               for f in served[each * clients]))
         print(name, text_of(served[each * clients][0]["server"]), file=sys.stderr)
+        floor(case, server, f"a backend as quick as bench: {text}", found["copies", lane],
+              each * clients, rows, alone=True)
+    floor(case, server, "the same, batches that share the device", found["copies", TWO_STREAMS],
+          2 * clients, rows, times=2)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A row of acceptance.py beside each other: instances that share a GPU and such that take
+turns on it (--backend-config=strata,turns=1), two of them and three, and bench.
+"""
+import shutil
+import statistics
+
+from behaviour import PORT
+from server import Server
+
+OPTIONS = {"shared": [], "in turns": ["--backend-config=strata,turns=1"]}
+
+
+def repository(case):
+    root = case.args.out / "turns"
+    shutil.rmtree(root, ignore_errors=True)
+    for model in ("net", "gather"):
+        shutil.copytree(case.repository / model, root / model)
+    kind = "KIND_GPU" if case.on_gpu else "KIND_CPU"
+    case.copy("net", "three", root, instance_group=f"[ {{ kind: {kind} count: 3 }} ]")
+    return root
+
+
+def loads(case):
+    """Name, model, rows of a request, requests in flight, memory."""
+    batch = case.args.batch
+    few, clients = max(batch // 8, 1), 8
+    found = [("batches by system shared memory", "net", batch, 4, "system"),
+             ("the same, three instances", "three", batch, 6, "system"),
+             (f"8 clients x {few} rows, one at a time", "gather", few, clients, "system"),
+             (f"8 clients x {few} rows, two at a time", "gather", few, 2 * clients, "system"),
+             ("the same, three at a time", "gather", few, 3 * clients, "system")]
+    if case.on_gpu:
+        found.append(("batches by CUDA shared memory", "net", batch, 4, "cuda"))
+    return found
+
+
+def turns(case):
+    root, servers = repository(case), {}
+    rates, bench = {}, {}
+    try:
+        for k, (name, options) in enumerate(OPTIONS.items()):
+            servers[name] = Server(case.args, root, f"turns-{k}", PORT + 50 + 10 * k, options,
+                                   CUDA_VISIBLE_DEVICES="0").wait()
+        case.describe(servers["shared"])
+        for _ in range(case.args.rounds):
+            for streams in (1, 2):
+                bench.setdefault(streams, []).append(case.bench(
+                    "--transfers", streams=streams, in_flight=1)["items_per_second"])
+            for text, *load in loads(case):
+                for name, server in servers.items():
+                    rates.setdefault((text, name), []).append(
+                        case.load(server, *load)["rows_per_s"])
+    finally:
+        for server in servers.values():
+            server.close()
+    report(case, rates, bench)
+
+
+def report(case, rates, bench):
+    for streams, found in bench.items():
+        case.table.add(f"bench with copies, {streams} streams, beside turns", "reported",
+                       f"{statistics.median(found):.0f} rows/s", None)
+    for text, *_ in loads(case):
+        one, other = (statistics.median(rates[text, name]) for name in OPTIONS)
+        case.table.add(f"{text}: in turns over shared", "reported",
+                       f"{other / one:.3f} {one:.0f}, {other:.0f} rows/s", None)
