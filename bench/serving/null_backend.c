@@ -13,16 +13,17 @@
 #include <string.h>
 #include <time.h>
 
-#include "serving/triton/triton_abi.h"
+#include "serving/triton/answer.h"
 
 /* Not in triton_abi.h: Strata's backend has no use for it. */
 TRITONSERVER_Error *TRITONBACKEND_RequestInputByIndex(TRITONBACKEND_Request *request,
                                                       uint32_t index,
                                                       TRITONBACKEND_Input **out);
 
-enum { OUTPUTS = 8, RANK = 8, SENDERS = 4, FEWEST = 3 };
+enum { OUTPUTS = 8, RANK = 8, SENDERS = 3, MOST = 256 };
 
 static pthread_mutex_t device = PTHREAD_MUTEX_INITIALIZER;
+static struct senders *senders;
 
 struct null_model {
     uint64_t wait_ns;
@@ -36,7 +37,7 @@ struct null_model {
     } outputs[OUTPUTS];
 };
 
-static uint64_t now(void)
+uint64_t now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -46,6 +47,20 @@ static uint64_t now(void)
 static TRITONSERVER_Error *refuse(const char *why)
 {
     return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INVALID_ARG, why);
+}
+
+TRITONSERVER_Error *TRITONBACKEND_Initialize(TRITONBACKEND_Backend *backend)
+{
+    (void)backend;
+    senders = senders_open(SENDERS);
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_Finalize(TRITONBACKEND_Backend *backend)
+{
+    (void)backend;
+    senders_close(senders);
+    return NULL;
 }
 
 /* ---- model ----------------------------------------------------------------------- */
@@ -137,13 +152,15 @@ static int64_t rows_of(TRITONBACKEND_Request *request)
     return rows;
 }
 
-static void answer(struct null_model *m, TRITONBACKEND_Request *request)
+/* The response with its outputs; NULL: none, which a client of it then lacks. */
+static TRITONBACKEND_Response *respond(const struct null_model *m,
+                                       TRITONBACKEND_Request *request)
 {
     const int64_t rows = rows_of(request);
     TRITONBACKEND_Response *response = NULL;
     TRITONSERVER_Error *error = TRITONBACKEND_ResponseNew(&response, request);
     for (int i = 0; i < m->n && !error; i++) {
-        struct null_output *o = &m->outputs[i];
+        const struct null_output *o = &m->outputs[i];
         TRITONSERVER_MemoryType type = TRITONSERVER_MEMORY_CPU;
         TRITONBACKEND_Output *output;
         int64_t dims[RANK], id = 0;
@@ -156,10 +173,17 @@ static void answer(struct null_model *m, TRITONBACKEND_Request *request)
             error = TRITONBACKEND_OutputBuffer(output, &data,
                                                (uint64_t)rows * o->row_bytes, &type, &id);
     }
-    if (response)
-        TRITONSERVER_ErrorDelete(TRITONBACKEND_ResponseSend(
-            response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, error));
     TRITONSERVER_ErrorDelete(error);
+    return response;
+}
+
+/* sender.c's threads call it, as they call Strata's. */
+void answer_send(struct answer *a)
+{
+    if (a->response)
+        TRITONSERVER_ErrorDelete(TRITONBACKEND_ResponseSend(
+            a->response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, NULL));
+    a->response = NULL;
 }
 
 /* As who waits for a device does. */
@@ -186,12 +210,15 @@ TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
     if (error)
         return error;
     const struct null_model *m = state;
+    struct answer answers[MOST];
+    if (n > MOST)
+        return refuse("the null backend cannot have so many requests");
     const uint64_t begun = now();
     compute(m);
     const uint64_t computed = now();
-#pragma omp parallel for num_threads(SENDERS) schedule(dynamic) if (n >= FEWEST)
     for (uint32_t i = 0; i < n; i++)
-        answer(state, requests[i]);
+        answers[i] = (struct answer){.response = respond(m, requests[i])};
+    senders_send(senders, answers, n);
     const uint64_t ended = now();
     for (uint32_t i = 0; i < n; i++) {
         TRITONSERVER_ErrorDelete(TRITONBACKEND_ModelInstanceReportStatistics(

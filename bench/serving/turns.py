@@ -7,6 +7,7 @@ import statistics
 
 from behaviour import PORT
 from server import Server
+from speed import measure_in_turns
 
 OPTIONS = {"shared": [], "in turns": ["--backend-config=strata,turns=1"]}
 
@@ -36,32 +37,30 @@ def loads(case):
 
 
 def turns(case):
-    root, servers = repository(case), {}
-    rates, bench = {}, {}
+    root, servers, ways = repository(case), {}, {}
     try:
         for k, (name, options) in enumerate(OPTIONS.items()):
             servers[name] = Server(case.args, root, f"turns-{k}", PORT + 50 + 10 * k, options,
                                    CUDA_VISIBLE_DEVICES="0").wait()
         case.describe(servers["shared"])
-        for _ in range(case.args.rounds):
-            for streams in (1, 2):
-                bench.setdefault(streams, []).append(case.bench(
-                    "--transfers", streams=streams, in_flight=1)["items_per_second"])
-            for text, *load in loads(case):
-                for name, server in servers.items():
-                    rates.setdefault((text, name), []).append(
-                        case.load(server, *load)["rows_per_s"])
+        for streams in (1, 2):
+            ways[f"bench with copies, {streams} streams"] = lambda n=streams: case.bench(
+                "--transfers", streams=n, in_flight=1)["items_per_second"]
+        for text, *load in loads(case):
+            for name, server in servers.items():
+                ways[text, name] = lambda s=server, l=load: case.load(s, *l)["rows_per_s"]
+        report(case, measure_in_turns(case, ways, case.args.rounds))
     finally:
         for server in servers.values():
             server.close()
-    report(case, rates, bench)
 
 
-def report(case, rates, bench):
-    for streams, found in bench.items():
-        case.table.add(f"bench with copies, {streams} streams, beside turns", "reported",
-                       f"{statistics.median(found):.0f} rows/s", None)
+def report(case, found):
+    rates = {way: statistics.median(some) for way, some in found.items()}
+    for way in [w for w in rates if isinstance(w, str)]:
+        case.table.add(f"{way}, beside turns", "reported", f"{rates[way]:.0f} rows/s", None)
     for text, *_ in loads(case):
-        one, other = (statistics.median(rates[text, name]) for name in OPTIONS)
-        case.table.add(f"{text}: in turns over shared", "reported",
-                       f"{other / one:.3f} {one:.0f}, {other:.0f} rows/s", None)
+        if all((text, name) in rates for name in OPTIONS):
+            one, other = (rates[text, name] for name in OPTIONS)
+            case.table.add(f"{text}: in turns over shared", "reported",
+                           f"{other / one:.3f} {one:.0f}, {other:.0f} rows/s", None)
