@@ -2,10 +2,11 @@
  *
  * A backend for Triton that computes nothing: each request is answered with the outputs
  * of its model's config, FP32 and unwritten, at once or after the microseconds that the
- * config's parameter wait_us says. What a client of it waits for beyond these is the
- * server's and the transport's part of any model that takes as long. With the parameter
- * alone 1 one batch waits at a time, as on a device that is not shared. Answers of a
- * batch are sent by several threads, as Strata's are.
+ * config's parameter wait_us says for a full batch, in proportion to its rows. What a
+ * client of it waits for beyond these is the server's and the transport's part of any
+ * model that takes as long. With the parameter alone 1 one batch waits at a time, as on a
+ * device that is not shared. Answers of a batch are sent by several threads, as Strata's
+ * are.
  */
 #include <jansson.h>
 #include <pthread.h>
@@ -26,7 +27,8 @@ static pthread_mutex_t device = PTHREAD_MUTEX_INITIALIZER;
 static struct senders *senders;
 
 struct null_model {
-    uint64_t wait_ns;
+    uint64_t wait_ns; /* of `batch` rows */
+    int64_t batch;
     bool alone;
     int n;
     struct null_output {
@@ -117,6 +119,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model)
         error = read_outputs(m, config);
         m->wait_ns = (uint64_t)parameter(config, "wait_us") * 1000;
         m->alone = parameter(config, "alone") > 0;
+        m->batch = number_of(json_object_get(config, "max_batch_size"));
         json_decref(config);
     }
     if (message)
@@ -187,12 +190,13 @@ void answer_send(struct answer *a)
 }
 
 /* As who waits for a device does. */
-static void compute(const struct null_model *m)
+static void compute(const struct null_model *m, int64_t rows)
 {
+    const uint64_t wait = m->wait_ns * (uint64_t)rows / (uint64_t)(m->batch + !m->batch);
     if (m->alone)
         pthread_mutex_lock(&device);
     const uint64_t begun = now();
-    while (now() - begun < m->wait_ns)
+    while (now() - begun < wait)
         ;
     if (m->alone)
         pthread_mutex_unlock(&device);
@@ -211,10 +215,13 @@ TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
         return error;
     const struct null_model *m = state;
     struct answer answers[MOST];
+    int64_t rows = 0;
     if (n > MOST)
         return refuse("the null backend cannot have so many requests");
     const uint64_t begun = now();
-    compute(m);
+    for (uint32_t i = 0; i < n; i++)
+        rows += rows_of(requests[i]);
+    compute(m, rows);
     const uint64_t computed = now();
     for (uint32_t i = 0; i < n; i++)
         answers[i] = (struct answer){.response = respond(m, requests[i])};

@@ -90,12 +90,13 @@ def floor(case, server, text, rate, in_flight, rows, **how):
         case.write_null(name, a.batch / rate * 1e6 * how.pop("times", 1), a.batch,
                         dynamic_batching=case.gathering() if rows < a.batch else "{ }", **how)
         server.ask(f"/v2/repository/models/{name}/load", {})
-        found = statistics.median(case.load(server, name, rows, in_flight, "system")["rows_per_s"]
-                                  for _ in range(a.rounds))
+        loads = [case.load(server, name, rows, in_flight, "system") for _ in range(a.rounds)]
     except Failed as why:
         case.table.add(text, "reported", str(why)[:40], None)
         return
-    case.table.add(text, "reported", f"{found / rate:.3f} {found:.0f} rows/s", None)
+    found, mean = median(loads, "rows_per_s"), loads[0]["server"]["batch"]
+    case.table.add(text, "reported", f"{found / rate:.3f} {found:.0f} rows/s, mean batch "
+                   f"{mean:.0f}", None)
 
 
 def latency(case, server):
