@@ -208,5 +208,5 @@ def small_requests(case, server):
         print(name, text_of(served[each * clients][0]["server"]), file=sys.stderr)
         floor(case, server, f"a backend as quick as bench: {text}", found["copies", lane],
               each * clients, rows, alone=True)
-    floor(case, server, "the same, batches that share the device", found["copies", TWO_STREAMS],
-          2 * clients, rows, times=2)
+    floor(case, server, "the same, batches that share the device",
+          found["copies", TWO_STREAMS], 2 * clients, rows, times=2)
