@@ -13,7 +13,7 @@ TestSuite(turns, .timeout = 300);
 
 enum { ROOMS = 3, THREADS = 4, RUNS = 2000 };
 
-static strata_event events[ROOMS];
+static strata_event events[2 * ROOMS];
 static int n_events, waits, fails_at; /* 1: creation, 2: wait, 3: record */
 static const strata_event *waited_for;
 
