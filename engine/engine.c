@@ -109,6 +109,7 @@ static int make_engine(strata_engine **out, strata_handle *handle,
         planner_free(from->planner);
         return STRATA_ENOMEM;
     }
+    e->turns = engine_open_turns(err);
     e->network = network_retain(network);
     e->handle = handle;
     e->wait = handle->wait ? handle->wait : network->runtime.wait;
@@ -118,7 +119,7 @@ static int make_engine(strata_engine **out, strata_handle *handle,
     e->stored = from->stored;
     cost_device_init(&costs, handle);
     e->costs = e->lender && e->lender->costs ? e->lender->costs : &costs.source;
-    int status = build(e, from, err);
+    int status = e->turns ? build(e, from, err) : STRATA_ENOMEM;
     e->costs = NULL;
     if (!e->lender)
         end_team(e);
@@ -205,6 +206,7 @@ void strata_engine_destroy(strata_engine *e)
         return;
     engine_free_sizes(e);
     engine_free_parts(e);
+    engine_close_turns(e->turns);
     free(e->row_bytes);
     execution_free(e->execution);
     planner_free(e->planner);

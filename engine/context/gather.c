@@ -63,8 +63,6 @@ void parts_close(struct parts_room *room)
     if (c)
         strata_stream_synchronize(c->stream, NULL); /* a copy that failed may go on */
     staging_close(&room->staging);
-    if (c)
-        parts_close_turns(room);
     for (size_t i = 0; room->ports && i < c->execution->n_bindings; i++)
         strata_host_free(c->handle, room->ports[i].staged, 2 * room->ports[i].bytes);
     free(room->ports);

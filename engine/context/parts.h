@@ -30,8 +30,6 @@ struct parts_room {
     struct staging staging; /* of what is larger, and not pinned */
     struct staging_source *sources;
     size_t n_sources, most_sources;
-    strata_event *ran; /* after the last run that took a turn; NULL: none did */
-    bool in_turn;
     void **before; /* what the application had bound, during a run */
     size_t last_slot;
     strata_part **list; /* of a run's parts, `most`: for two runs */
@@ -55,11 +53,6 @@ void parts_take_slot(struct parts_room *room, struct parts_run *run);
 int parts_begin(struct parts_room *room, struct parts_run *run, strata_error *err);
 /* Once it is complete: what was staged goes to the parts. */
 void parts_end(struct parts_room *room, const struct parts_run *run);
-/* turn.c: around the start of a run, whose inputs are on their way; leave it in any case,
- * with the status until then, which is handed on. No thread waits for a run in it. */
-int parts_take_turn(struct parts_room *room, strata_error *err);
-int parts_leave_turn(struct parts_room *room, int status, strata_error *err);
-void parts_close_turns(struct parts_room *room);
 /* What a run that failed left in the inputs must not fail a later one that is shorter
  * than the batch it is run at. */
 void parts_clear(struct parts_room *room);

@@ -1,86 +1,162 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Turns of contexts on a device. Two runs that share it end at about the same time, so
- * both then copy while nothing computes, and so again. One after the other, each context
- * copies while the other computes.
+ * Turns of an engine's contexts on its device. Two runs that share it end at about the
+ * same time, so both then copy while nothing computes, and so again. One after the other,
+ * each context copies while the other computes.
  */
 #include <pthread.h>
+#include <stdlib.h>
 
 #include "core/arguments.h"
-#include "engine/context/parts.h"
+#include "core/handle.h"
+#include "engine/context/context.h"
+#include "planner/planner.h"
 
-enum { DEVICES = 64 };
+/* A fast link of today copies so many bytes a ns; over a slower one turns gain more. */
+#define LINK 50.0
+/* Of a run, at least, that copies take: with less, runs that gain a third by sharing the
+ * device lose by turns. */
+#define SHARE 0.25
 
-static struct {
+struct engine_turns {
     pthread_mutex_t lock;
-    const struct parts_room *last; /* whose run is the last of the device's queue */
-} turns[DEVICES] = {[0 ... DEVICES - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}};
+    const strata_context *last; /* whose run is the last in the queue */
+};
 
-static int device_of(const struct parts_room *room)
+struct engine_turns *engine_open_turns(strata_error *err)
 {
-    return room->context->handle->properties.index;
+    struct engine_turns *t = zalloc(1, sizeof *t, "turns of contexts", err);
+    if (t)
+        pthread_mutex_init(&t->lock, NULL);
+    return t;
 }
 
-static const struct device_ops *ops_of(const struct parts_room *room)
+void engine_close_turns(struct engine_turns *t)
 {
-    return room->context->handle->device->ops;
+    if (t)
+        pthread_mutex_destroy(&t->lock);
+    free(t);
 }
 
-static bool takes_turns(const struct parts_room *room)
+/* ---- the rule -------------------------------------------------------------------- */
+
+static bool on_host(const strata_context *c)
 {
-    return room->context->takes_turns && !parts_on_host(room->context) &&
-           device_of(room) >= 0 && device_of(room) < DEVICES;
+    return c->handle->properties.kind == STRATA_HOST;
 }
 
-int parts_take_turn(struct parts_room *room, strata_error *err)
+static bool costs_measured(const strata_engine *e)
 {
+    return e->planner && (e->planner->costs.kind == COSTS_MEASURE ||
+                          e->planner->costs.kind == COSTS_FILE);
+}
+
+/* In the order in which they are asked. */
+enum why { SET, HOST, STREAM, COSTS, COPIES, PAYS };
+
+static const char *const whys[] = {
+    [SET] = "not in turns: so it was set",
+    [HOST] = "not in turns: the host runs one after the other by its own rule",
+    [STREAM] = "not in turns: the stream is the application's own",
+    [COSTS] = "not in turns: the plan's costs are a model's; build with measured costs, "
+              "or set turns on",
+    [COPIES] = "not in turns: copies of a full batch take less than a quarter of its run",
+    [PAYS] = "in turns: costs were measured, and copies of a full batch take a quarter "
+             "of its run or more"};
+
+static enum why rule(const strata_context *c, const struct execution *x, uint64_t moved)
+{
+    const double run_ns = (double)execution_predicts(x) / PLAN_UNIT_PER_NS;
+    return on_host(c)                              ? HOST
+           : c->stream != c->handle->own_stream    ? STREAM
+           : !costs_measured(c->engine)            ? COSTS
+           : (double)moved < SHARE * LINK * run_ns ? COPIES
+                                                   : PAYS;
+}
+
+bool context_turn_pays(const strata_context *c, uint64_t moved)
+{
+    return rule(c, c->active->execution, moved) == PAYS;
+}
+
+static bool takes_turn(const strata_context *c, uint64_t moved)
+{
+    return c->turn.use == STRATA_TURNS_AUTO ? context_turn_pays(c, moved)
+                                            : c->turn.use && !on_host(c);
+}
+
+/* ---- runs ------------------------------------------------------------------------ */
+
+int context_take_turn(strata_context *c, uint64_t moved, strata_error *err)
+{
+    const struct device_ops *ops = c->handle->device->ops;
+    struct engine_turns *turns = c->engine->turns;
     int status = STRATA_OK;
-    room->in_turn = false;
-    if (!takes_turns(room))
+    c->turn.taken = false;
+    if (!takes_turn(c, moved))
         return STRATA_OK;
-    if (!room->ran)
-        status =
-            ops_of(room)->event_create(room->context->handle->device, &room->ran, err);
+    if (!c->turn.ran)
+        status = ops->event_create(c->handle->device, &c->turn.ran, err);
     if (status != STRATA_OK)
         return status;
-    room->in_turn = true;
-    pthread_mutex_lock(&turns[device_of(room)].lock);
-    const struct parts_room *last = turns[device_of(room)].last;
-    return last && last != room
-               ? ops_of(room)->stream_wait(room->context->stream, last->ran, err)
+    c->turn.taken = true;
+    pthread_mutex_lock(&turns->lock);
+    const strata_context *last = turns->last;
+    return last && last->stream != c->stream
+               ? ops->stream_wait(c->stream, last->turn.ran, err)
                : STRATA_OK;
 }
 
-int parts_leave_turn(struct parts_room *room, int status, strata_error *err)
+int context_leave_turn(strata_context *c, int status, strata_error *err)
 {
-    if (!room->in_turn)
+    struct engine_turns *turns = c->engine->turns;
+    if (!c->turn.taken)
         return status;
     if (status == STRATA_OK)
-        status = ops_of(room)->event_record(room->ran, room->context->stream, err);
+        status = c->handle->device->ops->event_record(c->turn.ran, c->stream, err);
     if (status == STRATA_OK)
-        turns[device_of(room)].last = room;
-    pthread_mutex_unlock(&turns[device_of(room)].lock);
-    room->in_turn = false;
+        turns->last = c;
+    pthread_mutex_unlock(&turns->lock);
+    c->turn.taken = false;
     return status;
 }
 
-void parts_close_turns(struct parts_room *room)
+void context_close_turn(strata_context *c)
 {
-    if (!room->ran)
+    struct engine_turns *turns = c->engine->turns;
+    if (!c->turn.ran)
         return;
-    pthread_mutex_lock(&turns[device_of(room)].lock);
-    if (turns[device_of(room)].last == room)
-        turns[device_of(room)].last = NULL;
-    pthread_mutex_unlock(&turns[device_of(room)].lock);
-    ops_of(room)->event_destroy(room->ran);
-    room->ran = NULL;
+    pthread_mutex_lock(&turns->lock);
+    if (turns->last == c)
+        turns->last = NULL;
+    pthread_mutex_unlock(&turns->lock);
+    c->handle->device->ops->event_destroy(c->turn.ran);
+    c->turn.ran = NULL;
 }
 
-int strata_context_set_turns(strata_context *c, int on, strata_error *err)
+/* ---- the application's ------------------------------------------------------------ */
+
+int strata_context_set_turns(strata_context *c, int use, strata_error *err)
 {
     int status = ARGUMENTS(err, {"context", c});
+    if (status == STRATA_OK && (use < STRATA_TURNS_AUTO || use > STRATA_TURNS_ON))
+        status = error_set(err, STRATA_EINVAL, "use %d: set STRATA_TURNS_*", use);
     if (status != STRATA_OK || (status = context_enter(c, __func__, err)) != STRATA_OK)
         return status;
-    c->takes_turns = on != 0;
+    c->turn.use = use;
     return context_leave(c, STRATA_OK);
+}
+
+const char *strata_context_turns(const strata_context *c)
+{
+    uint64_t moved = 0;
+    if (!c)
+        return NULL;
+    if (c->turn.use == STRATA_TURNS_ON && !on_host(c))
+        return "in turns: so it was set";
+    if (c->turn.use == STRATA_TURNS_OFF)
+        return whys[SET];
+    for (size_t i = 0; i < c->execution->n_bindings; i++)
+        moved += (uint64_t)c->execution->values[c->execution->bindings[i].value].bytes;
+    return whys[rule(c, c->execution, moved)];
 }

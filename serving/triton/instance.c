@@ -305,6 +305,10 @@ TRITONSERVER_Error *instance_create(struct instance **out,
         instance_destroy(i);
         return error;
     }
+    if (i->on_gpu)
+        server_log(TRITONSERVER_LOG_INFO,
+                   "model '%s' version %" PRIu64 " on %s: runs are %s", m->name,
+                   m->version, i->placed->device, strata_context_turns(i->context));
     report_memory(i);
     *out = i;
     return NULL;

@@ -9,7 +9,6 @@
 #include <strata/parts.h>
 
 #include "engine/context/context.h"
-#include "engine/context/parts.h"
 #include "tests/cuda/device.h"
 #include "tests/engine/batch_net.h"
 
@@ -65,10 +64,10 @@ static void *use(void *arg)
             u->failed++;
             return NULL;
         }
-        u->failed += strata_context_set_turns(c, 1, &err) != STRATA_OK;
+        u->failed += strata_context_set_turns(c, STRATA_TURNS_ON, &err) != STRATA_OK;
         for (int run = 0; run < RUNS; run++)
             run_once(u, c, u->number * 1000 + k * RUNS + run);
-        u->turns += c->parts && c->parts->ran;
+        u->turns += c->turn.ran != NULL;
         strata_context_destroy(c);
     }
     return NULL;
