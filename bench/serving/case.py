@@ -31,6 +31,10 @@ class Table:
         self.add(figure, f"<= {bound} {unit}", f"{found:.1f} {unit} {detail}".strip(),
                  found <= bound)
 
+    def limit(self, figure, why, found):
+        """What nobody can mend, of which the documentation says why."""
+        self.add(figure, why, found, None)
+
     def missed(self):
         return [r[0] for r in self.rows if r[3] == "NO"]
 

@@ -12,6 +12,7 @@ import mmap
 import os
 import pathlib
 import subprocess
+import sys
 import time
 
 import numpy as np
@@ -22,6 +23,10 @@ REGIONS = itertools.count()
 
 class Failed(RuntimeError):
     """What a row of the table says instead of a figure."""
+
+
+class Lost(Failed):
+    """A device was lost meanwhile: what runs on it has to be started again."""
 
 
 class Refused(Failed):
@@ -261,24 +266,55 @@ class CudaRegion:
 
 # ---- load ---------------------------------------------------------------------------------
 
-def load(args, server, model, rows, in_flight, memory, out_bytes, seconds=None):
+def load(args, server, model, *how, seconds=None, tries=3):
+    """What load_once finds; where a window was unstable or a request failed, anew with a
+    longer one. What failed is told in any case."""
+    window = max(int((seconds or args.seconds) * 1000 / 3), 200)
+    for tries_left in reversed(range(tries)):
+        try:
+            return load_once(args, server, model, *how, window)
+        except Failed as why:
+            args.failures.append(f"{model}: {why}")
+            print(f"{model} {how}: {why}", file=sys.stderr)
+            if isinstance(why, Lost) or not tries_left:
+                raise
+        window *= 2
+    return None
+
+
+def load_once(args, server, model, rows, in_flight, memory, out_bytes, window):
     """perf_analyzer on a server: rows a second, microseconds of calls, and the server's
     own statistics of a request over the same time. `memory` is none, system or cuda."""
     report = args.out / f"perf-{time.monotonic_ns()}.csv"
-    window = max(int((seconds or args.seconds) * 1000 / 3), 200)
     command = [args.perf, "-m", model, "-u", f"127.0.0.1:{server.port + 1}", "-i", "grpc",
                "-b", rows, "--concurrency-range", in_flight, "-p", window, "-r", 3,
                "-s", 999, "-f", report]
     if memory != "none":
         command += ["--shared-memory", memory, "--output-shared-memory-size", out_bytes]
+    log = args.out / "perf.log"
+    begin = log.stat().st_size if log.exists() else 0
     before = server.statistics(model)
-    run(command, args.out / "perf.log", LD_LIBRARY_PATH=args.perf_libraries)
+    try:
+        run(command, log, LD_LIBRARY_PATH=args.perf_libraries)
+    finally:
+        refuse_errors(log, begin)
     after = server.statistics(model)
     with open(report, encoding="utf-8") as file:
         line = next(csv.DictReader(file))
     return {"rows_per_s": float(line["Inferences/Second"]),
             "p50": float(line["p50 latency"]), "p99": float(line["p99 latency"]),
             "server": server_part(before, after)}
+
+
+def refuse_errors(log, begin):
+    """Requests that failed: perf_analyzer tells them, and may end as if none had."""
+    with open(log, "rb") as file:
+        file.seek(begin)
+        text = file.read().decode(errors="replace")
+    why = [l.split("had error:", 1)[1].strip() for l in text.splitlines()
+           if "had error:" in l]
+    if why:
+        raise (Lost if " is lost " in why[0] else Failed)(why[0][:200])
 
 
 def server_part(before, after):

@@ -87,7 +87,7 @@ def floor(case, server, text, rate, in_flight, rows, **how):
     as long as bench takes for a batch, and computes nothing. `how`: write_null's."""
     a, name = case.args, f"floor{time.monotonic_ns()}"
     try:
-        case.write_null(name, a.batch / rate * 1e6 * how.pop("times", 1), a.batch,
+        case.write_null(name, a.batch / rate * 1e6, a.batch,
                         dynamic_batching=case.gathering() if rows < a.batch else "{ }", **how)
         server.ask(f"/v2/repository/models/{name}/load", {})
         loads = [case.load(server, name, rows, in_flight, "system") for _ in range(a.rounds)]
@@ -208,5 +208,3 @@ def small_requests(case, server):
         print(name, text_of(served[each * clients][0]["server"]), file=sys.stderr)
         floor(case, server, f"a backend as quick as bench: {text}", found["copies", lane],
               each * clients, rows, alone=True)
-    floor(case, server, "the same, batches that share the device",
-          found["copies", TWO_STREAMS], 2 * clients, rows, times=2)

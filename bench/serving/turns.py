@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A row of acceptance.py beside each other: instances that share a GPU and such that take
-turns on it (--backend-config=strata,turns=1), two of them and three, and bench.
+"""A row of acceptance.py beside each other: instances that share a GPU
+(--backend-config=strata,turns=0) and such that take turns on it where nothing is said, two
+of them and three, and bench.
 """
 import shutil
 import statistics
@@ -9,7 +10,7 @@ from behaviour import PORT
 from server import Server
 from speed import measure_in_turns
 
-OPTIONS = {"shared": [], "in turns": ["--backend-config=strata,turns=1"]}
+OPTIONS = {"shared": ["--backend-config=strata,turns=0"], "in turns": []}
 
 
 def repository(case):
@@ -43,9 +44,9 @@ def turns(case):
             servers[name] = Server(case.args, root, f"turns-{k}", PORT + 50 + 10 * k, options,
                                    CUDA_VISIBLE_DEVICES="0").wait()
         case.describe(servers["shared"])
-        for streams in (1, 2):
-            ways[f"bench with copies, {streams} streams"] = lambda n=streams: case.bench(
-                "--transfers", streams=n, in_flight=1)["items_per_second"]
+        for name, option in (("shared", "--no-turns"), ("in turns", "--turns")):
+            ways[f"bench with copies, 2 streams, {name}"] = lambda o=option: case.bench(
+                "--transfers", o, streams=2, in_flight=1)["items_per_second"]
         for text, *load in loads(case):
             for name, server in servers.items():
                 ways[text, name] = lambda s=server, l=load: case.load(s, *l)["rows_per_s"]
