@@ -77,6 +77,7 @@ def repository(case):
     return root
 
 
+SHARED = ["--backend-config=strata,turns=0"]
 SERVERS = 3  # that may lose their GPUs before the row is given up
 
 
@@ -122,10 +123,11 @@ CORE = {"CUDA_ENABLE_COREDUMP_ON_EXCEPTION": "1",
 
 
 def soak(case):
-    """Loads that begin and end, one behind the other, on all GPUs by one server: whether
-    one is ever lost. A fault leaves --out/core-*, for cuda-gdb's `target cudacore`."""
+    """Loads that begin and end, one behind the other, on all GPUs by one server whose runs
+    share them: whether one is ever lost. A fault leaves --out/core-*, for cuda-gdb's
+    `target cudacore`."""
     a, loads, end = case.args, 0, time.monotonic() + case.args.soak
-    server = Server(a, repository(case), "soak", PORT + 20, **CORE,
+    server = Server(a, repository(case), "soak", PORT + 20, SHARED, **CORE,
                     CUDA_COREDUMP_FILE=str(a.out / "core-%p")).wait()
     try:
         case.describe(server)

@@ -7,10 +7,11 @@ import shutil
 import statistics
 
 from behaviour import PORT
+from gpus import SHARED
 from server import Server
 from speed import measure_in_turns
 
-OPTIONS = {"shared": ["--backend-config=strata,turns=0"], "in turns": []}
+OPTIONS = {"shared": SHARED, "in turns": []}
 
 
 def repository(case):
