@@ -126,7 +126,6 @@ GPU_BUNDLE_CONTENT = \
 	tests/cuda/lost \
 	tests/cuda/network \
 	tests/cuda/reformat \
-	tests/cuda/turns \
 	tests/engine/save \
 	tests/cuda/candidates \
 	tests/layers/example_plugins \

@@ -9,8 +9,7 @@ CRITERION_TESTS += \
 	tests/cuda/layers \
 	tests/cuda/lost \
 	tests/cuda/network \
-	tests/cuda/reformat \
-	tests/cuda/turns
+	tests/cuda/reformat
 tests_cuda_batch_SOURCES = tests/cuda/batch.c tests/engine/batch_net.h \
 	tests/cuda/device.h
 tests_cuda_context_SOURCES = tests/cuda/context.c tests/cuda/chain.c tests/cuda/chain.h \
@@ -29,7 +28,6 @@ tests_cuda_lost_SOURCES = tests/cuda/lost.c tests/engine/batch_net.h tests/cuda/
 tests_cuda_network_SOURCES = tests/cuda/network.c tests/cuda/chain.c tests/cuda/chain.h \
 	tests/cuda/device.h
 tests_cuda_reformat_SOURCES = tests/cuda/reformat.c tests/cuda/device.h
-tests_cuda_turns_SOURCES = tests/cuda/turns.c tests/engine/batch_net.h tests/cuda/device.h
 # Not a test of its own: scripts/gpu-sanitize-plans.sh runs it.
 check_PROGRAMS += tests/cuda/candidates
 tests_cuda_candidates_SOURCES = tests/cuda/candidates.c tests/cuda/runtime.h
