@@ -103,13 +103,15 @@ static int make_engine(strata_engine **out, strata_handle *handle,
     struct cost_device costs;
     *out = NULL;
     strata_engine *e = zalloc(1, sizeof *e, "an engine", err);
-    if (!e) {
+    struct engine_turns *turns = e ? engine_open_turns(err) : NULL;
+    if (!turns) {
+        free(e);
         record_free(from->record);
         engine_stored_free(from->stored);
         planner_free(from->planner);
         return STRATA_ENOMEM;
     }
-    e->turns = engine_open_turns(err);
+    e->turns = turns;
     e->network = network_retain(network);
     e->handle = handle;
     e->wait = handle->wait ? handle->wait : network->runtime.wait;
@@ -119,7 +121,7 @@ static int make_engine(strata_engine **out, strata_handle *handle,
     e->stored = from->stored;
     cost_device_init(&costs, handle);
     e->costs = e->lender && e->lender->costs ? e->lender->costs : &costs.source;
-    int status = e->turns ? build(e, from, err) : STRATA_ENOMEM;
+    int status = build(e, from, err);
     e->costs = NULL;
     if (!e->lender)
         end_team(e);
