@@ -27,7 +27,8 @@ EXTRA_DIST += \
 	bench/serving/gpus.py \
 	bench/serving/gpu.sh \
 	bench/serving/server.py \
-	bench/serving/speed.py
+	bench/serving/speed.py \
+	bench/serving/turns.py
 bench_serving_batcher_SOURCES = bench/serving/batcher.c
 bench_serving_batcher_LDADD = libstrata.la $(PTHREAD_LIBS)
 bench_serving_parts_SOURCES = bench/serving/parts.c
@@ -41,11 +42,12 @@ bench_serving_copy_count_la_LIBADD = $(DL_LIBS) $(PTHREAD_LIBS)
 if ENABLE_TRITON
 # What a server is measured beside.
 EXTRA_LTLIBRARIES += bench/serving/libtriton_null.la
-bench_serving_libtriton_null_la_SOURCES = bench/serving/null_backend.c
+bench_serving_libtriton_null_la_SOURCES = bench/serving/null_backend.c \
+	serving/triton/sender.c
 bench_serving_libtriton_null_la_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 bench_serving_libtriton_null_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
 	-rpath $(abs_builddir)/bench/serving/.libs
-bench_serving_libtriton_null_la_LIBADD = $(JANSSON_LIBS)
+bench_serving_libtriton_null_la_LIBADD = $(JANSSON_LIBS) $(PTHREAD_LIBS)
 NULL_BACKEND = bench/serving/libtriton_null.la
 # The backend's files with the tests' stand-in for the server.
 if HAVE_CRITERION

@@ -103,12 +103,15 @@ static int make_engine(strata_engine **out, strata_handle *handle,
     struct cost_device costs;
     *out = NULL;
     strata_engine *e = zalloc(1, sizeof *e, "an engine", err);
-    if (!e) {
+    struct engine_turns *turns = e ? engine_open_turns(err) : NULL;
+    if (!turns) {
+        free(e);
         record_free(from->record);
         engine_stored_free(from->stored);
         planner_free(from->planner);
         return STRATA_ENOMEM;
     }
+    e->turns = turns;
     e->network = network_retain(network);
     e->handle = handle;
     e->wait = handle->wait ? handle->wait : network->runtime.wait;
@@ -205,6 +208,7 @@ void strata_engine_destroy(strata_engine *e)
         return;
     engine_free_sizes(e);
     engine_free_parts(e);
+    engine_close_turns(e->turns);
     free(e->row_bytes);
     execution_free(e->execution);
     planner_free(e->planner);

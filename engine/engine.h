@@ -32,6 +32,7 @@
 
 struct cost_source;
 struct engine_stored;
+struct engine_turns;
 struct plan;
 struct planner;
 struct record;
@@ -85,10 +86,14 @@ struct strata_engine {
     const strata_engine *lender;
     struct cost_source *costs; /* while it and its sizes are built: who measures */
     bool late; /* contexts may run with the lender: nothing is written to its memory */
+    struct engine_turns *turns;   /* of its contexts' runs on the device */
     struct planner *planner;      /* how it was planned */
     struct engine_stored *stored; /* the file it was loaded from; NULL: built here */
 };
 
+/* context/turn.c; NULL is closed, too. */
+struct engine_turns *engine_open_turns(strata_error *err);
+void engine_close_turns(struct engine_turns *turns);
 /* engine.c: from a plan that another engine of the network on the handle has, or might
  * have had; NULL: make one. */
 int engine_build_plan(strata_engine **out, strata_handle *handle,

@@ -33,6 +33,7 @@ ENGINE_SOURCES = \
 	engine/context/sizes.c \
 	engine/context/state.c \
 	engine/context/steps.c \
+	engine/context/turn.c \
 	engine/context/time.c \
 	engine/engine.c \
 	engine/engine.h \

@@ -18,12 +18,13 @@ import tempfile
 import time
 import traceback
 
-from behaviour import (PORT, digits, lost_device, memory_report, outputs, reload,
-                       staged_copies)
+from behaviour import (PORT, digits, lost_apart, lost_device, memory_report, outputs,
+                       reload, staged_copies)
 from case import ROW, Case
-from gpus import batcher, bench_all, one_server, servers_each
+from gpus import batcher, bench_all, one_server, servers_each, soak
 from server import Failed, Server
 from speed import backend_time, latency, small_requests, throughput
+from turns import turns
 
 FAULTY = """[network]
 format = 1
@@ -99,14 +100,16 @@ def measure(case):
     """What takes several GPUs comes first: a machine with them is the rarer one."""
     attempt(case, "build", case.build)
     for row in wanted(case, *([batcher] if case.args.batcher else []),
-                      *([bench_all, one_server, servers_each] if case.args.gpus > 1 else [])):
+                      *([one_server, bench_all, servers_each] if case.args.gpus > 1 else [])):
         attempt(case, row.__name__, row, case)
     attempt(case, "digits on the host", case.build_digits, "digits_host", "host")
     attempt(case, "digits", case.build_digits, "digits", case.first)
-    rows = wanted(case, outputs, throughput, small_requests, reload, digits, latency,
+    rows = wanted(case, throughput, small_requests, outputs, digits, latency, reload,
                   backend_time, memory_report)
     if rows:
         serve(case, "figures", rows, CUDA_VISIBLE_DEVICES="0")
+    for row in wanted(case, turns):
+        attempt(case, row.__name__, row, case)
     rows = wanted(case, staged_copies, lost_device)
     if case.on_gpu and case.args.plugin_path and rows:
         attempt(case, "the faulty model", write_faulty, case)
@@ -114,6 +117,14 @@ def measure(case):
         if case.args.copy_count:
             more["LD_PRELOAD"] = case.args.copy_count
         serve(case, "faults", rows, **more)
+    for row in wanted(case, *([lost_apart] if case.args.gpus > 1 else [])):
+        if case.on_gpu and case.args.plugin_path:
+            attempt(case, row.__name__, row, case)
+    for row in wanted(case, *([soak] if case.args.soak > 0 else [])):
+        attempt(case, row.__name__, row, case)
+    failures = case.args.failures
+    case.table.add("loads that were measured anew, or not at all", "0",
+                   f"{len(failures)} {'; '.join(failures)}"[:120], not failures)
 
 
 def read_arguments():
@@ -139,12 +150,14 @@ def read_arguments():
     p.add_argument("--backend-time", default="", help="bench/serving/backend_time")
     p.add_argument("--batcher", default="", help="bench/serving/batcher")
     p.add_argument("--haproxy", default="", help="its command; default: that of PATH")
+    p.add_argument("--soak", type=float, default=0,
+                   help="s of loads that begin and end on all GPUs")
     p.add_argument("--limit", type=float, default=1e9, help="s after which no row begins")
     p.add_argument("--server-option", action="append", default=[])
     p.add_argument("--rows", action="append", default=[], help="these alone")
     p.add_argument("--out", type=pathlib.Path, help="logs stay there")
     args = p.parse_args()
-    args.begun = time.monotonic()
+    args.begun, args.failures = time.monotonic(), []
     args.out = args.out or pathlib.Path(tempfile.mkdtemp(prefix="strata-acceptance-"))
     args.out.mkdir(parents=True, exist_ok=True)
     return args

@@ -3,6 +3,7 @@
 reloads, lost devices.
 """
 import json
+import shutil
 import struct
 import sys
 import threading
@@ -10,7 +11,7 @@ import time
 
 import numpy as np
 
-from server import CudaRegion, Failed, SystemRegion, load
+from server import CudaRegion, Failed, Server, SystemRegion, load
 
 PORT = 21000
 
@@ -96,7 +97,7 @@ def reload(case, server):
     worker = threading.Thread(target=again)
     worker.start()
     try:
-        during = case.load(server, "net", rows, 4, "system", seconds=3)
+        during = case.load(server, "net", rows, 4, "system", seconds=3, tries=1)
     finally:
         stop.set()
         worker.join()
@@ -155,7 +156,30 @@ def lost_device(case, server):
         found = [server.refusal("digits_gpu1", "image", image, "prob") for _ in range(50)]
         print("a model on another GPU:", *found[0], file=sys.stderr)
         answers = [code for code, _ in found]
-        case.table.add("a model on another GPU goes on serving", "50 of 50",
-                       f"{answers.count(200)} of 50", answers.count(200) == 50)
+        case.table.limit("a model on another GPU of the process serves on",
+                         "CUDA: all are lost", f"{answers.count(200)} of 50")
     ready = server.ready("faulty")
     case.table.add("the lost model is ready (servers from 12/2025: no)", "", f"{ready}", None)
+
+
+def lost_apart(case):
+    """Two servers, each of one GPU: what one loses is not the other's."""
+    poison, image = np.full((1, 64), np.nan, np.float32), np.zeros((1, 1, 8, 8), np.float32)
+    root = case.args.out / "apart"
+    shutil.rmtree(root, ignore_errors=True)
+    for model in ("digits", "faulty"):
+        shutil.copytree(case.repository / model, root / model)
+    servers = [Server(case.args, root, f"apart-{k}", PORT + 80 + 10 * k,
+                      CUDA_VISIBLE_DEVICES=str(k)) for k in range(2)]
+    try:
+        for server in servers:
+            server.wait()
+        code, text = servers[0].refusal("faulty", "x", poison, "y")
+        case.table.add("of two servers, a GPU each: one loses its own", "503, by name",
+                       f"{code} {text}"[:40], code == 503 and "lost" in text)
+        found = [servers[1].refusal("digits", "image", image, "prob")[0] for _ in range(50)]
+        case.table.add("the other one goes on serving", "50 of 50",
+                       f"{found.count(200)} of 50", found.count(200) == 50)
+    finally:
+        for server in servers:
+            server.close()

@@ -31,6 +31,10 @@ class Table:
         self.add(figure, f"<= {bound} {unit}", f"{found:.1f} {unit} {detail}".strip(),
                  found <= bound)
 
+    def limit(self, figure, why, found):
+        """What nobody can mend, of which the documentation says why."""
+        self.add(figure, why, found, None)
+
     def missed(self):
         return [r[0] for r in self.rows if r[3] == "NO"]
 
@@ -62,12 +66,14 @@ class Case:
                          "--set", f"profile.N=1, {a.batch}", *(fast if self.on_gpu else []),
                          "-o", self.engine, "--quiet")
         self.deploy("net", self.engine)
-        self.copy("net", "gather", dynamic_batching=(
-            f"{{ preferred_batch_size: [ {a.batch} ] "
-            f"max_queue_delay_microseconds: {a.delay} }}"))
+        self.copy("net", "gather", dynamic_batching=self.gathering())
         self.copy("net", "direct", max_batch_size=": 1", dynamic_batching=None)
         found = json.loads(self.command("inspect", self.engine, "-o", "json"))
         print("engine:", json.dumps(found)[:300], file=sys.stderr)
+
+    def gathering(self):
+        return (f"{{ preferred_batch_size: [ {self.args.batch} ] "
+                f"max_queue_delay_microseconds: {self.args.delay} }}")
 
     def copy(self, model, name, root=None, **settings):
         """The model under another name, with settings of its config anew, or without."""
@@ -93,17 +99,20 @@ class Case:
         model = json.loads(server.ask("/v2/models/net"))
         self.inputs, self.outputs = model["inputs"], model["outputs"]
 
-    def write_null(self, name, wait_us):
-        """A model of the network's inputs and outputs that waits and computes nothing."""
+    def write_null(self, name, wait_us, batch=1, alone=False, **settings):
+        """A model of the network's inputs and outputs that waits and computes nothing;
+        `alone`: one batch at a time, as a device that is not shared."""
         def ports(kind, found):
             return [f"{kind} [ {{ name: \"{t['name']}\" data_type: TYPE_{t['datatype']} dims: "
                     f"[ {', '.join(map(str, t['shape'][1:]))} ] }} ]" for t in found]
         folder = self.repository / name
         (folder / "1").mkdir(parents=True)
         (folder / "config.pbtxt").write_text("\n".join([
-            'backend: "null"', "max_batch_size: 1",
+            'backend: "null"', f"max_batch_size: {batch}",
             "instance_group [ { kind: KIND_CPU count: 2 } ]",
             f'parameters {{ key: "wait_us" value: {{ string_value: "{wait_us:.0f}" }} }}',
+            f'parameters {{ key: "alone" value: {{ string_value: "{int(alone)}" }} }}',
+            *(f"{k} {v}" for k, v in settings.items()),
             *ports("input", self.inputs), *ports("output", self.outputs), ""]),
             encoding="utf-8")
 

@@ -14,7 +14,7 @@ import time
 
 from behaviour import PORT
 from clients import Clients
-from server import Failed, Server, run
+from server import Failed, Lost, Server, run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -73,26 +73,83 @@ def repository(case):
     group = ("[ { kind: KIND_GPU count: 2 gpus: [ 0 ] } ]" if case.on_gpu else
              "[ { kind: KIND_CPU count: 1 } ]")
     case.copy("net", "one", root, instance_group=group)
+    case.copy("net", "other", root, instance_group=group.replace("[ 0 ]", "[ 1 ]"))
     return root
 
 
+SHARED = ["--backend-config=strata,turns=0"]
+SERVERS = 3  # that may lose their GPUs before the row is given up
+
+
 def one_server(case):
-    """One server over all GPUs; what it serves by one of them in turns with all."""
-    a = case.args
-    server = Server(a, repository(case), "gpus-all", PORT + 20).wait()
-    rates = {}
+    """One server over all GPUs; what it serves by one of them in turns with all. A GPU that
+    is lost meanwhile is a row of its own, and the rates are found by another server."""
+    root = repository(case)
+    for n in range(SERVERS):
+        server = Server(case.args, root, f"gpus-all-{n}", PORT + 20).wait()
+        try:
+            rates_of_all(case, server)
+            return
+        except Lost as why:
+            case.table.add("one server over all GPUs loses one", "never", str(why)[:90],
+                           False)
+        finally:
+            server.close()
+    raise Failed(f"{SERVERS} servers lost a GPU")
+
+
+def rates_of_all(case, server):
+    a, rates = case.args, {}
+    case.describe(server)
+    for memory in ["system"] + (["cuda"] if case.on_gpu else []):
+        models = [("one", 4), ("net", 4 * a.gpus)]
+        if memory == "cuda":
+            models.append(("other", 4))
+        for _ in range(a.rounds):
+            for model, in_flight in models:
+                found = case.load(server, model, a.batch, in_flight, memory)
+                rates.setdefault((model, memory), []).append(found["rows_per_s"])
+        one, both = (statistics.median(rates[m, memory]) for m in ("one", "net"))
+        case.table.at_least(f"one server, {a.gpus} GPUs over one, {memory} memory",
+                            0.975 * a.gpus, both / one, f"{one:.0f}, {both:.0f} rows/s")
+    other_gpu(case, rates)
+
+
+# What is left of a fault: the kernel and its place, without memory.
+CORE = {"CUDA_ENABLE_COREDUMP_ON_EXCEPTION": "1",
+        "CUDA_COREDUMP_GENERATION_FLAGS":
+            "skip_nonrelocated_elf_images,skip_global_memory,skip_shared_memory,"
+            "skip_local_memory,skip_constbank_memory,skip_abort"}
+
+
+def soak(case):
+    """Loads that begin and end, one behind the other, on all GPUs by one server whose runs
+    share them: whether one is ever lost. A fault leaves --out/core-*, for cuda-gdb's
+    `target cudacore`."""
+    a, loads, end = case.args, 0, time.monotonic() + case.args.soak
+    server = Server(a, repository(case), "soak", PORT + 20, SHARED, **CORE,
+                    CUDA_COREDUMP_FILE=str(a.out / "core-%p")).wait()
     try:
         case.describe(server)
-        for memory in ["system"] + (["cuda"] if case.on_gpu else []):
-            for _ in range(a.rounds):
-                for model, in_flight in (("one", 4), ("net", 4 * a.gpus)):
-                    found = case.load(server, model, a.batch, in_flight, memory)
-                    rates.setdefault((model, memory), []).append(found["rows_per_s"])
-            one, both = (statistics.median(rates[m, memory]) for m in ("one", "net"))
-            case.table.at_least(f"one server, {a.gpus} GPUs over one, {memory} memory",
-                                0.975 * a.gpus, both / one, f"{one:.0f}, {both:.0f} rows/s")
+        while time.monotonic() < end:
+            case.load(server, "net", a.batch, 4 * a.gpus, "system", seconds=0.3)
+            loads += 1
+        case.table.add("loads that begin and end on all GPUs", "no failure", f"{loads}",
+                       True)
+    except Lost as why:
+        case.table.add("loads that begin and end on all GPUs", "no failure",
+                       f"after {loads}: {why}"[:120], False)
     finally:
         server.close()
+
+
+def other_gpu(case, rates):
+    """Rows in CUDA shared memory of the first GPU, served by another alone: what both can
+    do together at most."""
+    if ("other", "cuda") in rates:
+        one, other = (statistics.median(rates[m, "cuda"]) for m in ("one", "other"))
+        case.table.add("rows on GPU 0 served by GPU 1 alone, over GPU 0", "reported",
+                       f"{other / one:.3f} {other:.0f} rows/s", None)
 
 
 def servers_each(case):

@@ -2,25 +2,34 @@
  *
  * A backend for Triton that computes nothing: each request is answered with the outputs
  * of its model's config, FP32 and unwritten, at once or after the microseconds that the
- * config's parameter wait_us says. What a client of it waits for beyond these is the
- * server's and the transport's part of any model that takes as long.
+ * config's parameter wait_us says for a full batch, in proportion to its rows. What a
+ * client of it waits for beyond these is the server's and the transport's part of any
+ * model that takes as long. With the parameter alone 1 one batch waits at a time, as on a
+ * device that is not shared. Answers of a batch are sent by several threads, as Strata's
+ * are.
  */
 #include <jansson.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "serving/triton/triton_abi.h"
+#include "serving/triton/answer.h"
 
 /* Not in triton_abi.h: Strata's backend has no use for it. */
 TRITONSERVER_Error *TRITONBACKEND_RequestInputByIndex(TRITONBACKEND_Request *request,
                                                       uint32_t index,
                                                       TRITONBACKEND_Input **out);
 
-enum { OUTPUTS = 8, RANK = 8 };
+enum { OUTPUTS = 8, RANK = 8, SENDERS = 3, MOST = 256 };
+
+static pthread_mutex_t device = PTHREAD_MUTEX_INITIALIZER;
+static struct senders *senders;
 
 struct null_model {
-    uint64_t wait_ns;
+    uint64_t wait_ns; /* of `batch` rows */
+    int64_t batch;
+    bool alone;
     int n;
     struct null_output {
         char name[64];
@@ -30,7 +39,7 @@ struct null_model {
     } outputs[OUTPUTS];
 };
 
-static uint64_t now(void)
+uint64_t now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -40,6 +49,20 @@ static uint64_t now(void)
 static TRITONSERVER_Error *refuse(const char *why)
 {
     return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INVALID_ARG, why);
+}
+
+TRITONSERVER_Error *TRITONBACKEND_Initialize(TRITONBACKEND_Backend *backend)
+{
+    (void)backend;
+    senders = senders_open(SENDERS);
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_Finalize(TRITONBACKEND_Backend *backend)
+{
+    (void)backend;
+    senders_close(senders);
+    return NULL;
 }
 
 /* ---- model ----------------------------------------------------------------------- */
@@ -75,11 +98,10 @@ static TRITONSERVER_Error *read_outputs(struct null_model *m, const json_t *conf
     return m->n ? NULL : refuse("the null backend needs outputs in the config");
 }
 
-static uint64_t wait_of(const json_t *config)
+static int64_t parameter(const json_t *config, const char *name)
 {
-    const json_t *wait =
-        json_object_get(json_object_get(config, "parameters"), "wait_us");
-    return (uint64_t)number_of(json_object_get(wait, "string_value")) * 1000;
+    const json_t *found = json_object_get(json_object_get(config, "parameters"), name);
+    return number_of(json_object_get(found, "string_value"));
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model)
@@ -95,7 +117,9 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model)
     if (!error) {
         json_t *config = json_loadb(text, bytes, 0, NULL);
         error = read_outputs(m, config);
-        m->wait_ns = wait_of(config);
+        m->wait_ns = (uint64_t)parameter(config, "wait_us") * 1000;
+        m->alone = parameter(config, "alone") > 0;
+        m->batch = number_of(json_object_get(config, "max_batch_size"));
         json_decref(config);
     }
     if (message)
@@ -131,13 +155,15 @@ static int64_t rows_of(TRITONBACKEND_Request *request)
     return rows;
 }
 
-static void answer(struct null_model *m, TRITONBACKEND_Request *request)
+/* The response with its outputs; NULL: none, which a client of it then lacks. */
+static TRITONBACKEND_Response *respond(const struct null_model *m,
+                                       TRITONBACKEND_Request *request)
 {
     const int64_t rows = rows_of(request);
     TRITONBACKEND_Response *response = NULL;
     TRITONSERVER_Error *error = TRITONBACKEND_ResponseNew(&response, request);
     for (int i = 0; i < m->n && !error; i++) {
-        struct null_output *o = &m->outputs[i];
+        const struct null_output *o = &m->outputs[i];
         TRITONSERVER_MemoryType type = TRITONSERVER_MEMORY_CPU;
         TRITONBACKEND_Output *output;
         int64_t dims[RANK], id = 0;
@@ -150,10 +176,30 @@ static void answer(struct null_model *m, TRITONBACKEND_Request *request)
             error = TRITONBACKEND_OutputBuffer(output, &data,
                                                (uint64_t)rows * o->row_bytes, &type, &id);
     }
-    if (response)
-        TRITONSERVER_ErrorDelete(TRITONBACKEND_ResponseSend(
-            response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, error));
     TRITONSERVER_ErrorDelete(error);
+    return response;
+}
+
+/* sender.c's threads call it, as they call Strata's. */
+void answer_send(struct answer *a)
+{
+    if (a->response)
+        TRITONSERVER_ErrorDelete(TRITONBACKEND_ResponseSend(
+            a->response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, NULL));
+    a->response = NULL;
+}
+
+/* As who waits for a device does. */
+static void compute(const struct null_model *m, int64_t rows)
+{
+    const uint64_t wait = m->wait_ns * (uint64_t)rows / (uint64_t)(m->batch + !m->batch);
+    if (m->alone)
+        pthread_mutex_lock(&device);
+    const uint64_t begun = now();
+    while (now() - begun < wait)
+        ;
+    if (m->alone)
+        pthread_mutex_unlock(&device);
 }
 
 TRITONSERVER_Error *
@@ -168,12 +214,18 @@ TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *instance,
     if (error)
         return error;
     const struct null_model *m = state;
+    struct answer answers[MOST];
+    int64_t rows = 0;
+    if (n > MOST)
+        return refuse("the null backend cannot have so many requests");
     const uint64_t begun = now();
-    while (now() - begun < m->wait_ns)
-        ; /* as who waits for a device does */
+    for (uint32_t i = 0; i < n; i++)
+        rows += rows_of(requests[i]);
+    compute(m, rows);
     const uint64_t computed = now();
     for (uint32_t i = 0; i < n; i++)
-        answer(state, requests[i]);
+        answers[i] = (struct answer){.response = respond(m, requests[i])};
+    senders_send(senders, answers, n);
     const uint64_t ended = now();
     for (uint32_t i = 0; i < n; i++) {
         TRITONSERVER_ErrorDelete(TRITONBACKEND_ModelInstanceReportStatistics(

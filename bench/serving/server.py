@@ -4,6 +4,7 @@ load on it by perf_analyzer. Needs Python and NumPy alone.
 """
 import base64
 import csv
+import ctypes
 import http.client
 import itertools
 import json
@@ -11,6 +12,7 @@ import mmap
 import os
 import pathlib
 import subprocess
+import sys
 import time
 
 import numpy as np
@@ -21,6 +23,10 @@ REGIONS = itertools.count()
 
 class Failed(RuntimeError):
     """What a row of the table says instead of a figure."""
+
+
+class Lost(Failed):
+    """A device was lost meanwhile: what runs on it has to be started again."""
 
 
 class Refused(Failed):
@@ -73,7 +79,7 @@ class Address:
 class Server(Address):
     """tritonserver with a repository, on loopback, until close()."""
 
-    def __init__(self, args, repository, name, port, **env):
+    def __init__(self, args, repository, name, port, options=(), **env):
         super().__init__(port)
         self.log = args.out / f"server-{name}.log"
         command = [args.server, f"--model-repository={repository}",
@@ -81,7 +87,7 @@ class Server(Address):
                    "--load-model=*", "--exit-on-error=false", "--http-address=127.0.0.1",
                    "--grpc-address=127.0.0.1", "--metrics-address=127.0.0.1",
                    f"--http-port={port}", f"--grpc-port={port + 1}",
-                   f"--metrics-port={port + 2}", *args.server_option]
+                   f"--metrics-port={port + 2}", *args.server_option, *options]
         if args.plugin_path:
             command.append(f"--backend-config=strata,plugin_path={args.plugin_path}")
         with open(self.log, "w", encoding="utf-8") as log:
@@ -211,36 +217,46 @@ class SystemRegion:
         self.release()
 
 
+def open_runtime():
+    for name in ("libcudart.so.13", "libcudart.so.12", "libcudart.so"):
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            pass
+    raise Failed("CUDA's runtime is not found: set LD_LIBRARY_PATH")
+
+
 class CudaRegion:
-    """The same on a GPU, by cuda-bindings."""
+    """The same on a GPU, by CUDA's runtime."""
 
     def __init__(self, server, in_bytes, out_bytes, device=0):
-        from cuda.bindings import runtime
-        self.cuda, self.server, self.name = runtime, server, f"strata-cuda-{os.getpid()}"
+        self.cuda, self.server = open_runtime(), server
+        self.name = f"strata-cuda-{os.getpid()}"
         self.rows_at = -(-in_bytes // 4096) * 4096
         size = self.rows_at + out_bytes
         self.call("cudaSetDevice", device)
-        self.data = self.call("cudaMalloc", size)
-        handle = self.call("cudaIpcGetMemHandle", self.data)
+        self.data, handle = ctypes.c_void_p(), (ctypes.c_ubyte * 64)()
+        self.call("cudaMalloc", ctypes.byref(self.data), ctypes.c_size_t(size))
+        self.call("cudaIpcGetMemHandle", handle, self.data)
         server.ask(f"/v2/cudasharedmemory/region/{self.name}/register", {
-            "raw_handle": {"b64": base64.b64encode(bytes(handle.reserved)).decode()},
+            "raw_handle": {"b64": base64.b64encode(bytes(handle)).decode()},
             "device_id": device, "byte_size": size})
 
     def call(self, name, *arguments):
-        status, *found = getattr(self.cuda, name)(*arguments)
-        if int(status) != 0:
-            raise Failed(f"{name}: {status}")
-        return found[0] if found else None
+        status = getattr(self.cuda, name)(*arguments)
+        if status != 0:
+            raise Failed(f"{name}: error {status} of CUDA's runtime")
 
     def copy(self, to, source, size):
-        self.call("cudaMemcpy", to, source, size, self.cuda.cudaMemcpyKind.cudaMemcpyDefault)
+        self.call("cudaMemcpy", ctypes.c_void_p(to), ctypes.c_void_p(source),
+                  ctypes.c_size_t(size), 4)  # cudaMemcpyDefault
 
     def write(self, rows):
-        self.copy(self.data, np.ascontiguousarray(rows).ctypes.data, rows.nbytes)
+        self.copy(self.data.value, np.ascontiguousarray(rows).ctypes.data, rows.nbytes)
 
     def read(self, at, size):
         out = np.empty(size, np.uint8)
-        self.copy(out.ctypes.data, int(self.data) + at, size)
+        self.copy(out.ctypes.data, self.data.value + at, size)
         return out.tobytes()
 
     def close(self):
@@ -250,24 +266,55 @@ class CudaRegion:
 
 # ---- load ---------------------------------------------------------------------------------
 
-def load(args, server, model, rows, in_flight, memory, out_bytes, seconds=None):
+def load(args, server, model, *how, seconds=None, tries=3):
+    """What load_once finds; where a window was unstable or a request failed, anew with a
+    longer one. What failed is told in any case."""
+    window = max(int((seconds or args.seconds) * 1000 / 3), 200)
+    for tries_left in reversed(range(tries)):
+        try:
+            return load_once(args, server, model, *how, window)
+        except Failed as why:
+            args.failures.append(f"{model}: {why}")
+            print(f"{model} {how}: {why}", file=sys.stderr)
+            if isinstance(why, Lost) or not tries_left:
+                raise
+        window *= 2
+    return None
+
+
+def load_once(args, server, model, rows, in_flight, memory, out_bytes, window):
     """perf_analyzer on a server: rows a second, microseconds of calls, and the server's
     own statistics of a request over the same time. `memory` is none, system or cuda."""
     report = args.out / f"perf-{time.monotonic_ns()}.csv"
-    window = max(int((seconds or args.seconds) * 1000 / 3), 200)
     command = [args.perf, "-m", model, "-u", f"127.0.0.1:{server.port + 1}", "-i", "grpc",
                "-b", rows, "--concurrency-range", in_flight, "-p", window, "-r", 3,
                "-s", 999, "-f", report]
     if memory != "none":
         command += ["--shared-memory", memory, "--output-shared-memory-size", out_bytes]
+    log = args.out / "perf.log"
+    begin = log.stat().st_size if log.exists() else 0
     before = server.statistics(model)
-    run(command, args.out / "perf.log", LD_LIBRARY_PATH=args.perf_libraries)
+    try:
+        run(command, log, LD_LIBRARY_PATH=args.perf_libraries)
+    finally:
+        refuse_errors(log, begin)
     after = server.statistics(model)
     with open(report, encoding="utf-8") as file:
         line = next(csv.DictReader(file))
     return {"rows_per_s": float(line["Inferences/Second"]),
             "p50": float(line["p50 latency"]), "p99": float(line["p99 latency"]),
             "server": server_part(before, after)}
+
+
+def refuse_errors(log, begin):
+    """Requests that failed: perf_analyzer tells them, and may end as if none had."""
+    with open(log, "rb") as file:
+        file.seek(begin)
+        text = file.read().decode(errors="replace")
+    why = [l.split("had error:", 1)[1].strip() for l in text.splitlines()
+           if "had error:" in l]
+    if why:
+        raise (Lost if " is lost " in why[0] else Failed)(why[0][:200])
 
 
 def server_part(before, after):

@@ -103,6 +103,7 @@ static int open_context(strata_context **out, const strata_engine *engine,
     c->stream = whole ? whole->stream : handle->stream;
     c->whole = whole ? whole : c;
     c->active = c;
+    c->turn.use = STRATA_TURNS_AUTO;
     c->batch = engine->batch;
     c->stale = true;
     c->arena_bytes = (int64_t)strata_engine_arena_bytes(engine);
@@ -201,6 +202,7 @@ void strata_context_destroy(strata_context *c)
         return;
     const struct execution *x = c->execution;
     strata_stream_synchronize(c->stream, NULL);
+    context_close_turn(c);
     context_free_parts(c);
     for (size_t i = 0; i < c->n_smaller; i++)
         strata_context_destroy(c->smaller[i]);

@@ -9,6 +9,7 @@
  *   copy          inputs and outputs from and to the host
  *   parts         runs of an application's parts, whose rows gather moves
  *   enqueue       whole runs, put on the stream and waited for
+ *   turn          one behind the other, of several contexts on a device
  *   run           one of the engine's steps, put on the stream
  *   steps         several, one by one
  *   graph         the same steps as device graphs
@@ -26,6 +27,8 @@
 #define ENGINE_CONTEXT_CONTEXT_H
 
 #include <stdatomic.h>
+
+#include <strata/parts.h>
 
 #include "engine/engine.h"
 
@@ -56,6 +59,13 @@ struct context_profile {
     strata_event *
         *events;  /* before the first step, and behind each that does something */
     bool pending; /* a run is under way that is to be reported */
+};
+
+/* Of runs that wait, on the device, for the one before of another context. */
+struct context_turn {
+    int use;           /* STRATA_TURNS_* */
+    strata_event *ran; /* after the last run that took one; NULL: none did */
+    bool taken;        /* this thread has it */
 };
 
 /* Of an application's calls; bytes. */
@@ -101,6 +111,7 @@ struct strata_context {
     int64_t batch, sizes[NETWORK_MAX_SYMBOLS];
     bool resolved;
     struct parts_room *parts;   /* of the whole, for runs of parts; NULL: none yet */
+    struct context_turn turn;   /* of the whole */
     struct context_calls calls; /* of the whole */
     uint64_t uses, used;    /* runs' sizes that were resolved; the last for this one */
     strata_engine *version; /* its engine, where it is its own; or NULL */
@@ -140,10 +151,19 @@ int context_leave(strata_context *c, int status);
 /* context.c: let active be the one for the sizes of the next run, made where it is not
  * there. */
 int context_resolve(strata_context *c, strata_error *err);
-/* Put a run at the sizes that were resolved on the stream; the same with the calling
- * thread computing where it can, until it is complete. */
-int context_start(strata_context *c, strata_error *err);
+/* Put a run at the sizes that were resolved on the stream, which moves so many bytes to
+ * and from the host in the same call; a run of none with the calling thread computing
+ * where it can, until it is complete. */
+int context_start(strata_context *c, uint64_t moved, strata_error *err);
 int context_run(strata_context *c, strata_error *err);
+/* turn.c: around what puts a run on the stream; leave it in any case, with the status
+ * until then, which is handed on. No thread waits for a run in it. */
+int context_take_turn(strata_context *c, uint64_t moved, strata_error *err);
+int context_leave_turn(strata_context *c, int status, strata_error *err);
+/* Of a whole, whose stream has nothing under way. */
+void context_close_turn(strata_context *c);
+/* Whether such a run takes one where nothing else was set. */
+bool context_turn_pays(const strata_context *c, uint64_t moved);
 /* sizes.c: strata_context_set_batch from inside. */
 int context_set_rows(strata_context *c, int64_t rows, strata_error *err);
 /* gather.c */

@@ -92,16 +92,25 @@ static int enqueue(strata_context *c, strata_event *input_consumed, strata_error
     return status == STRATA_OK ? context_enqueue_counts(c, err) : status;
 }
 
-int context_start(strata_context *c, strata_error *err)
+static int start(strata_context *c, strata_event *input_consumed, uint64_t moved,
+                 strata_error *err)
 {
-    return enqueue(c->active, NULL, err);
+    int status = context_take_turn(c, moved, err);
+    if (status == STRATA_OK)
+        status = enqueue(c->active, input_consumed, err);
+    return context_leave_turn(c, status, err);
+}
+
+int context_start(strata_context *c, uint64_t moved, strata_error *err)
+{
+    return start(c, NULL, moved, err);
 }
 
 int context_run(strata_context *c, strata_error *err)
 {
     if (!c->active->queued)
         context_visit(c, c->active->execution->threads);
-    int status = enqueue(c->active, NULL, err);
+    int status = start(c, NULL, 0, err);
     context_end_visit(c);
     return status == STRATA_OK ? end_runs(c, err) : status;
 }
@@ -114,7 +123,7 @@ int strata_context_enqueue(strata_context *c, strata_event *input_consumed,
         return status;
     status = context_resolve(c, err);
     if (status == STRATA_OK)
-        status = enqueue(c->active, input_consumed, err);
+        status = start(c, input_consumed, 0, err);
     return context_leave(c, status);
 }
 

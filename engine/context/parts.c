@@ -184,6 +184,20 @@ static int copy_bindings(struct parts_room *room, const struct parts_run *run,
     return status;
 }
 
+/* Bytes of the run's parts that are in memory of the host. */
+static uint64_t moved(const strata_context *c, const struct parts_run *run)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < run->n; i++)
+        for (size_t k = 0; k < c->execution->n_bindings; k++) {
+            uint32_t n;
+            const strata_memory *m = parts_pieces(c, run->parts[i], k, &n);
+            if (n > 0 && m->kind == STRATA_MEMORY_HOST)
+                bytes += parts_bytes(c, k, run->parts[i]->rows);
+        }
+    return bytes;
+}
+
 int parts_begin(struct parts_room *room, struct parts_run *run, strata_error *err)
 {
     strata_context *c = room->context;
@@ -197,7 +211,8 @@ int parts_begin(struct parts_room *room, struct parts_run *run, strata_error *er
     staging_begin(&room->staging);
     status = copy_bindings(room, run, 0, x->n_inputs, err);
     if (status == STRATA_OK)
-        status = parts_on_host(c) ? context_run(c, err) : context_start(c, err);
+        status =
+            parts_on_host(c) ? context_run(c, err) : context_start(c, moved(c, run), err);
     if (status == STRATA_OK)
         status = copy_bindings(room, run, x->n_inputs, x->n_bindings, err);
     unbind_parts(room);

@@ -55,6 +55,24 @@ typedef struct strata_part {
 STRATA_API int strata_context_run_parts(strata_context *context, strata_part *parts,
                                         size_t n, strata_error *err);
 
+/* Whether runs wait, on the device, for the run before them of another context of the
+ * engine that takes turns; no thread waits, nor any copy. What two runs gain by sharing
+ * a device is lost then, and what each copies while the other computes is won. */
+enum {
+    STRATA_TURNS_AUTO = -1, /* where it was found to pay; the default */
+    STRATA_TURNS_OFF = 0,
+    STRATA_TURNS_ON = 1 /* all runs, strata_context_enqueue's too; not on the host */
+};
+/* STRATA_TURNS_AUTO: runs of parts on the handle's own stream of a device other than the
+ * host, of an engine whose plans' costs were measured, where what is copied from and to
+ * the host would take a quarter of the run or more. Plans by a model's costs leave so
+ * much of a device unused that their runs gain more by sharing it. */
+STRATA_API int strata_context_set_turns(strata_context *context, int use,
+                                        strata_error *err);
+/* What runs of the engine's largest batch from and to the host do, and why: a sentence
+ * that stays. NULL of NULL; by the thread that uses the context. */
+STRATA_API const char *strata_context_turns(const strata_context *context);
+
 /* Of all calls of the context so far. */
 typedef struct strata_context_stats {
     size_t struct_size;

@@ -98,7 +98,7 @@ json_t *json_of(TRITONSERVER_Message *message)
 
 struct options {
     const char *plugin_path;
-    long threads, senders, log_level;
+    long threads, senders, turns, log_level;
 };
 
 static const struct option {
@@ -109,6 +109,7 @@ static const struct option {
     {"plugin_path", 0, 0, offsetof(struct options, plugin_path)},
     {"threads", 0, 4096, offsetof(struct options, threads)},
     {"senders", 0, 8, offsetof(struct options, senders)},
+    {"turns", 0, 1, offsetof(struct options, turns)},
     {"log_level", STRATA_LOG_ERROR, STRATA_LOG_DEBUG,
      offsetof(struct options, log_level)},
 };
@@ -159,7 +160,7 @@ static TRITONSERVER_Error *read_options(struct options *out, json_t *config)
             server_log(
                 TRITONSERVER_LOG_WARN,
                 "--backend-config=strata,%s: no such option; there are plugin_path, "
-                "threads, senders and log_level",
+                "threads, senders, turns and log_level",
                 name);
         if (o && !error && json_is_string(value))
             error = set_option(out, o, json_string_value(value));
@@ -205,7 +206,8 @@ static void backend_destroy(struct backend *b)
 
 static TRITONSERVER_Error *backend_create(struct backend **out, json_t *config)
 {
-    struct options o = {.log_level = STRATA_LOG_WARNING, .senders = 3};
+    struct options o = {
+        .log_level = STRATA_LOG_WARNING, .senders = 3, .turns = STRATA_TURNS_AUTO};
     strata_error err;
     struct backend *b = calloc(1, sizeof *b);
     TRITONSERVER_Error *error =
@@ -222,6 +224,7 @@ static TRITONSERVER_Error *backend_create(struct backend **out, json_t *config)
         return error;
     }
     b->threads = (int)o.threads;
+    b->turns = (int)o.turns;
     b->senders = senders_open((int)o.senders);
     open_families(b);
     *out = b;

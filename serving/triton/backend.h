@@ -43,6 +43,7 @@ enum metric {
 struct backend {
     strata_registry *registry;
     int threads; /* of a run; 0: as the engine says */
+    int turns;   /* of instances on a GPU: STRATA_TURNS_* */
     struct senders *senders;
     TRITONSERVER_MetricFamily *families[METRIC_COUNT]; /* NULL: the server has none */
 };

@@ -244,6 +244,8 @@ static int open_context(struct instance *i, strata_error *err)
     if (status == STRATA_OK)
         status = strata_context_create(&i->context, i->placed->engine, i->handle, err);
     if (status == STRATA_OK)
+        status = strata_context_set_turns(i->context, i->model->backend->turns, err);
+    if (status == STRATA_OK)
         status = prepare(i, err);
     if (status == STRATA_OK)
         status = make_room(i, err);
@@ -303,6 +305,10 @@ TRITONSERVER_Error *instance_create(struct instance **out,
         instance_destroy(i);
         return error;
     }
+    if (i->on_gpu)
+        server_log(TRITONSERVER_LOG_INFO,
+                   "model '%s' version %" PRIu64 " on %s: runs are %s", m->name,
+                   m->version, i->placed->device, strata_context_turns(i->context));
     report_memory(i);
     *out = i;
     return NULL;

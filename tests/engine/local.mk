@@ -27,6 +27,7 @@ CRITERION_TESTS += \
 	tests/engine/devices/mixture \
 	tests/engine/devices/staging \
 	tests/engine/devices/trials \
+	tests/engine/devices/turns \
 	tests/engine/state \
 	tests/engine/teams \
 	tests/engine/threads

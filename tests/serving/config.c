@@ -157,6 +157,9 @@ Test(triton_config, options_are_checked)
         long warnings;
     } cases[] = {
         {"\"threads\":\"1\",\"log_level\":\"0\"", "", 0},
+        {"\"turns\":\"1\"", "", 0},
+        {"\"turns\":\"0\"", "", 0},
+        {"\"turns\":\"2\"", "strata,turns=2: write a number from 0 to 1", 0},
         {"\"threads\":\"-1\"", "strata,threads=-1: write a number from 0 to 4096", 0},
         {"\"log_level\":\"4x\"", "strata,log_level=4x", 0},
         {"\"thread\":\"1\",\"auto-complete-config\":\"true\"", "", 1},

@@ -152,6 +152,7 @@ static void note_engine(struct bench_result *r, const struct tool_session *s,
     r->device_bytes = memory.current_bytes;
     r->graph = !r->settings.no_graph && net->runtime.graph &&
                s->handle->device->ops->capture_begin;
+    r->turns = c->turn.use == STRATA_TURNS_ON;
 }
 
 static int measure(struct bench_run *run, const struct bench_devices *d,
@@ -346,6 +347,10 @@ const struct tool_command tool_bench = {
         "      --in-flight=N        runs under way on a stream at a time (default 1)\n"
         "      --transfers          copy inputs in and outputs out with every run\n"
         "      --no-transfers       leave them where they are (default)\n"
+        "      --turns              runs of several streams one after the other, each\n"
+        "                           copying while another computes; --no-turns: they\n"
+        "                           share the device (default: what pays, "
+        "docs/serving.md)\n"
         "      --cold-cache         empty the device's cache before each run\n"
         "      --warm-cache         leave it as the last run left it (default)\n"
         "      --spin               poll for the end of a run instead of sleeping\n"

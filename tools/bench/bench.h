@@ -16,6 +16,8 @@
 #include <jansson.h>
 #include <stdatomic.h>
 
+#include <strata/parts.h>
+
 #include "tools/tool.h"
 
 /* ---- options.c ------------------------------------------------------------ */
@@ -36,6 +38,7 @@ struct bench_settings {
     int64_t averages; /* print the mean of every so many runs; 0: not */
     int64_t batch;    /* rows of a run; 0: as many as the engine takes */
     bool mark_all;    /* events in every run, whatever they cost */
+    int turns;        /* of the streams on their device: STRATA_TURNS_* */
 };
 
 /* Unset: negative, or UINT64_MAX. */
@@ -175,7 +178,7 @@ struct bench_result {
     uint64_t weight_bytes, context_bytes, device_bytes;
     int run_threads;     /* of the kernels of a run on the host; 0 on other devices */
     double predicted_ms; /* by the plan's costs; 0: of another batch than this */
-    bool graph;
+    bool graph, turns;
     char *quote; /* which number to quote */
     char *notes[BENCH_MAX_NOTES];
     size_t n_notes;

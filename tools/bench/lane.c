@@ -113,6 +113,28 @@ static int open_contexts(struct bench_lane *l, const strata_engine *e,
     return status;
 }
 
+/* Where it is not said, by the rule for runs of parts. */
+static int set_turns(strata_context *c, const struct bench_settings *s, int64_t lanes,
+                     strata_error *err)
+{
+    const strata_engine *e = c->active->engine;
+    uint64_t moved = 0;
+    for (size_t i = 0; i < e->execution->n_bindings && s->base.transfers; i++)
+        moved += binding_bytes(e, i);
+    const int use = s->turns != STRATA_TURNS_AUTO              ? s->turns
+                    : lanes > 1 && context_turn_pays(c, moved) ? STRATA_TURNS_ON
+                                                               : STRATA_TURNS_OFF;
+    return strata_context_set_turns(c, use, err);
+}
+
+static int open_all_turns(struct bench_lane *l, int64_t lanes, strata_error *err)
+{
+    int status = STRATA_OK;
+    for (size_t i = 0; i < l->n_contexts && status == STRATA_OK; i++)
+        status = set_turns(l->contexts[i], l->settings, lanes, err);
+    return status;
+}
+
 int bench_lane_open(struct bench_lane *l, const strata_engine *e, const char *device,
                     const struct bench_arguments *a, const struct bench_settings *s,
                     int64_t lane, int64_t of, strata_error *err)
@@ -130,7 +152,9 @@ int bench_lane_open(struct bench_lane *l, const strata_engine *e, const char *de
         status = open_host_memory(l, e, err);
     if (status == STRATA_OK && s->base.cold_cache)
         status = open_scratch(l, err);
-    return status == STRATA_OK ? open_contexts(l, e, a, err) : status;
+    if (status == STRATA_OK)
+        status = open_contexts(l, e, a, err);
+    return status == STRATA_OK ? open_all_turns(l, of, err) : status;
 }
 
 void bench_lane_close(struct bench_lane *l)

@@ -21,6 +21,8 @@ enum {
     OPTION_IN_FLIGHT,
     OPTION_TRANSFERS,
     OPTION_NO_TRANSFERS,
+    OPTION_TURNS,
+    OPTION_NO_TURNS,
     OPTION_COLD,
     OPTION_WARM,
     OPTION_SPIN,
@@ -60,6 +62,8 @@ static const struct option options[] = {
     {"in-flight", required_argument, NULL, OPTION_IN_FLIGHT},
     {"transfers", no_argument, NULL, OPTION_TRANSFERS},
     {"no-transfers", no_argument, NULL, OPTION_NO_TRANSFERS},
+    {"turns", no_argument, NULL, OPTION_TURNS},
+    {"no-turns", no_argument, NULL, OPTION_NO_TURNS},
     {"cold-cache", no_argument, NULL, OPTION_COLD},
     {"warm-cache", no_argument, NULL, OPTION_WARM},
     {"spin", no_argument, NULL, OPTION_SPIN},
@@ -328,6 +332,10 @@ static bool own_option(struct bench_arguments *a, int option)
     case OPTION_NO_TRANSFERS:
         a->transfers = option == OPTION_TRANSFERS;
         return true;
+    case OPTION_TURNS:
+    case OPTION_NO_TURNS:
+        a->rest.turns = option == OPTION_TURNS ? STRATA_TURNS_ON : STRATA_TURNS_OFF;
+        return true;
     case OPTION_COLD:
     case OPTION_WARM:
         a->cold_cache = option == OPTION_COLD;
@@ -387,7 +395,8 @@ int bench_parse(struct bench_arguments *a, const struct tool_command *bench, int
                                   .threads = -1,
                                   .in_flight = -1,
                                   .transfers = -1,
-                                  .cold_cache = -1};
+                                  .cold_cache = -1,
+                                  .rest = {.turns = STRATA_TURNS_AUTO}};
     while ((option = tool_next_option(&a->common, argc, argv, options)) != -1)
         if (option == '?' || !own_option(a, option))
             return EXIT_USAGE;

@@ -46,11 +46,12 @@ static void print_setup(const struct bench_result *r, const char *gap)
                gap);
     tool_print(
         "%lld stream%s, %lld context%s, %lld thread%s, %lld in flight a stream; %s; "
-        "caches %s; %s%s",
+        "caches %s; %s%s%s",
         (long long)o->streams, o->streams == 1 ? "" : "s", (long long)o->contexts,
         o->contexts == 1 ? "" : "s", (long long)o->threads, o->threads == 1 ? "" : "s",
         (long long)o->in_flight, o->transfers ? "copies included" : "no copies",
-        o->cold_cache ? "cold" : "warm", r->graph ? "by graph" : "step by step", gap);
+        o->cold_cache ? "cold" : "warm", r->graph ? "by graph" : "step by step",
+        r->turns ? ", in turns" : "", gap);
 }
 
 void bench_print_case(const struct bench_result *r, int format)
@@ -128,13 +129,14 @@ static json_t *case_json(const struct bench_result *r)
     json_t *notes = json_array();
     for (size_t i = 0; i < r->n_notes; i++)
         json_array_append_new(notes, json_string(r->notes[i]));
-    json_t *j = json_pack("{s:s, s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:I, s:b, s:b, s:b}",
+    json_t *j = json_pack("{s:s, s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:b}",
                           "network", r->network, "device", r->device, "input", r->dims,
                           "batch", (json_int_t)r->batch, "precision", r->precision,
                           "streams", (json_int_t)o->streams, "contexts",
                           (json_int_t)o->contexts, "threads", (json_int_t)o->threads,
                           "in_flight", (json_int_t)o->in_flight, "transfers",
-                          o->transfers, "cold_cache", o->cold_cache, "graph", r->graph);
+                          o->transfers, "cold_cache", o->cold_cache, "graph", r->graph, "turns",
+                          r->turns);
     json_object_set_new(j, "runs", json_integer((json_int_t)r->n));
     json_object_set_new(j, "seconds", json_real(r->wall_ms * 1e-3));
     json_object_set_new(j, "build_seconds", json_real(r->build_ms * 1e-3));
