@@ -115,7 +115,7 @@ static __global__ void
 #pragma unroll
         for (int r = 0; r < R; r++)
             if (R == 1 || row + r < job.rows)
-                y[r * packs + i * Team] = out[r];
+                store_past((uint4 *)(y + r * packs + i * Team), *(const uint4 *)&out[r]);
     }
 }
 

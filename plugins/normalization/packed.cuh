@@ -8,6 +8,24 @@
 
 #include "plugins/normalization/held.cuh"
 
+/* Rows pass the first-level cache, which is left to scale and bias. */
+static __device__ inline uint4 load_past(const uint4 *from)
+{
+    uint4 v;
+    asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];\n"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(from)
+                 : "memory");
+    return v;
+}
+
+static __device__ inline void store_past(uint4 *to, const uint4 &v)
+{
+    asm volatile("st.global.L1::no_allocate.v4.u32 [%0], {%1, %2, %3, %4};\n" ::"l"(to),
+                 "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+                 : "memory");
+}
+
 /* What a thread holds of a row; zeros past its packs. */
 template <typename T, int P, bool Residual>
 struct packed_part {
@@ -20,14 +38,14 @@ struct packed_part {
         for (int i = 0; i < P; i++) {
             x[i] = {};
             if (i < count)
-                x[i] = ((const uint4 *)job.x + at)[i * step];
+                x[i] = load_past((const uint4 *)job.x + at + i * step);
         }
         if constexpr (Residual)
 #pragma unroll
             for (int i = 0; i < P; i++) {
                 residual[i] = {};
                 if (i < count)
-                    residual[i] = ((const uint4 *)job.residual + at)[i * step];
+                    residual[i] = load_past((const uint4 *)job.residual + at + i * step);
             }
     }
 
