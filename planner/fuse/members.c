@@ -47,6 +47,21 @@ bool members_may_convolve(const struct planner *planner, int node)
     return members_convolves(planner, node) && members_may_have(planner, node);
 }
 
+bool members_are_summed(const struct planner *planner, int node)
+{
+    const struct network_layer *l = planner->nodes[node].layer;
+    return is_type(l, "core::ElementWise@1") && l->n_inputs == 2 &&
+           ((const strata_elementwise *)l->params)->op == STRATA_SUM &&
+           l->inputs[0] != l->inputs[1];
+}
+
+bool members_are_alike(const struct planner *planner, int a, int b)
+{
+    const struct network_tensor *x = tensor_of(planner, a), *y = tensor_of(planner, b);
+    return x->rank == y->rank &&
+           memcmp(x->dims, y->dims, (size_t)x->rank * sizeof *x->dims) == 0;
+}
+
 bool members_are_joined(const struct planner *planner, int node)
 {
     const int tensor = planner->nodes[node].out[0];

@@ -32,6 +32,10 @@ bool members_may_begin(const struct planner *planner, int node);
 bool members_convolves(const struct planner *planner, int node);
 /* Whether it is one that no other group has. */
 bool members_may_convolve(const struct planner *planner, int node);
+/* Whether it is a sum of two tensors. */
+bool members_are_summed(const struct planner *planner, int node);
+/* Whether two tensors have as many dims, of the same sizes. */
+bool members_are_alike(const struct planner *planner, int a, int b);
 /* Whether nobody but one node needs what another makes. */
 bool members_are_joined(const struct planner *planner, int node);
 /* The node that alone reads what another makes, if it may belong to its chain; or -1.

@@ -112,15 +112,11 @@ static bool is_sum(const struct planner *planner, const struct chain *c, int nod
 {
     const struct network_layer *l = planner->nodes[node].layer;
     const int last = planner->nodes[c->nodes[c->n - 1]].out[0];
-    if (!is_type(l, "core::ElementWise@1") || l->n_inputs != 2 ||
-        ((const strata_elementwise *)l->params)->op != STRATA_SUM ||
-        l->inputs[0] == l->inputs[1])
+    if (!members_are_summed(planner, node))
         return false;
     *addend = l->inputs[l->inputs[0] == last];
-    const struct network_tensor *a = tensor_of(planner, *addend);
-    const struct network_tensor *y = tensor_of(planner, last);
-    return dtype_is_free(a->dtype) && a->rank == y->rank &&
-           memcmp(a->dims, y->dims, (size_t)a->rank * sizeof *a->dims) == 0;
+    return dtype_is_free(tensor_of(planner, *addend)->dtype) &&
+           members_are_alike(planner, *addend, last);
 }
 
 /* ---- chains ---------------------------------------------------------------------- */

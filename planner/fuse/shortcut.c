@@ -50,24 +50,6 @@ static bool is_shortcut(const struct planner *planner, int node)
     return !pads && network_elements(w->dims + 2, w->rank - 2) == 1;
 }
 
-/* A sum of two tensors. */
-static bool is_sum(const struct planner *planner, int node)
-{
-    const struct network_layer *l = planner->nodes[node].layer;
-    return is_type(l, "core::ElementWise@1") && l->n_inputs == 2 &&
-           ((const strata_elementwise *)l->params)->op == STRATA_SUM &&
-           l->inputs[0] != l->inputs[1];
-}
-
-/* Whether a node's results are those of another, of images as many and as large. */
-static bool are_alike(const struct planner *planner, int a, int b)
-{
-    const struct network_tensor *x = tensor_of(planner, planner->nodes[a].out[0]);
-    const struct network_tensor *y = tensor_of(planner, planner->nodes[b].out[0]);
-    return x->rank == y->rank &&
-           memcmp(x->dims, y->dims, (size_t)x->rank * sizeof *x->dims) == 0;
-}
-
 /* The node behind `sum`'s other operand, if it is a shortcut of what is there before the
  * first; or -1. */
 static int shortcut_of(const struct planner *planner, int first, int sum)
@@ -78,7 +60,7 @@ static int shortcut_of(const struct planner *planner, int first, int sum)
     return node > first && is_shortcut(planner, node) &&
                    members_are_joined(planner, node) &&
                    tensor_of(planner, planner->nodes[node].in[0])->producer < first &&
-                   are_alike(planner, first, node)
+                   members_are_alike(planner, own, planner->nodes[node].out[0])
                ? node
                : -1;
 }
@@ -89,7 +71,7 @@ static bool find_chain(struct chain *c, const struct planner *planner, const int
 {
     const int sum = members_next(planner, node, reader);
     *c = (struct chain){.nodes = {[CONVOLUTION] = node, [SUM] = sum}, .n = SUM + 1};
-    if (sum < 0 || !is_sum(planner, sum))
+    if (sum < 0 || !members_are_summed(planner, sum))
         return false;
     c->nodes[SHORTCUT] = shortcut_of(planner, node, sum);
     if (c->nodes[SHORTCUT] < 0)
