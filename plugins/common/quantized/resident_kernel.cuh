@@ -328,8 +328,7 @@ struct resident_warpgroup {
                 multiply<int8_t>(sum);
             finish_unit<Way>(sum, unit, buffer);
             ask();
-            if (RESIDENT_ADDENDS > 1)
-                buffer ^= 1;
+            buffer ^= 1;
         }
         resident_settle(&job, memory.doubts + threadIdx.x / 32 * RESIDENT_DOUBTS, aside);
     }
