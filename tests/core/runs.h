@@ -96,12 +96,17 @@ static inline int threads_now(void)
     return n - 2;
 }
 
-/* Threads start and end when they have a processor. */
+/* Threads start and end when they have a processor, and a count that is passed on the way
+ * to another is none: it must stay. */
 static inline int threads_soon(int least, int most)
 {
-    for (int i = 0; i < 60000 && (threads_now() < least || threads_now() > most); i++)
+    int n = threads_now();
+    for (int i = 0, stays = 0; i < 60000 && stays < 10; i++) {
         usleep(1000);
-    return threads_now();
+        n = threads_now();
+        stays = n < least || n > most ? 0 : stays + 1;
+    }
+    return n;
 }
 
 #endif /* TESTS_CORE_RUNS_H */
