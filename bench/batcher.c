@@ -10,13 +10,14 @@
  * measured does not exist meanwhile: on the host it would keep a team of threads.
  *
  *     batcher [-d DEVICE] [-b BATCH,...] [-c CONTEXTS] [-w MICROSECONDS] [-t SECONDS]
- *             [-m MATH] [-s SECTION.KEY=VALUE]... [-1] NETWORK.ini
+ *             [-T on|off] [-m MATH] [-s SECTION.KEY=VALUE]... [-1] NETWORK.ini
  *
  * The network's variable `batch` becomes a name with the batches -b as its values. -c
- * contexts serve, as many without the batcher; -w is the batcher's max_delay; -t the time
- * of each measurement; -1 ends after the throughput. Requests are one image from and to
- * memory of strata_host_alloc. Arrivals are open-loop, at exponential distances; a time
- * counts from when a request was to come, so a late generator hides nothing.
+ * contexts serve, as many without the batcher; -w is the batcher's max_delay; -T its
+ * turns, which it takes or not by itself without; -t the time of each measurement; -1
+ * ends after the throughput. Requests are one image from and to memory of
+ * strata_host_alloc. Arrivals are open-loop, at exponential distances; a time counts from
+ * when a request was to come, so a late generator hides nothing.
  */
 #include "bench/batcher_load.h"
 #include "registry/math/mode.h"
@@ -33,17 +34,23 @@
 static int usage(void)
 {
     fputs("usage: batcher [-d DEVICE] [-b BATCH,...] [-c CONTEXTS] [-w MICROSECONDS]\n"
-          "               [-t SECONDS] [-m MATH] [-s SECTION.KEY=VALUE]...\n"
-          "               [-1] NETWORK.ini\n",
+          "               [-T on|off] [-t SECONDS] [-m MATH]\n"
+          "               [-s SECTION.KEY=VALUE]... [-1] NETWORK.ini\n",
           stderr);
     return 2;
+}
+
+static bool read_turns(const char *text, int *out)
+{
+    *out = strcmp(text, "on") == 0 ? STRATA_TURNS_ON : STRATA_TURNS_OFF;
+    return *out == STRATA_TURNS_ON || strcmp(text, "off") == 0;
 }
 
 static int parse(struct arguments *a, int argc, char **argv)
 {
     int c;
     *a = (struct arguments){.batches = "1,2,4,8", .contexts = 1, .seconds = 3};
-    while ((c = getopt(argc, argv, "d:b:c:w:t:m:s:1")) != -1)
+    while ((c = getopt(argc, argv, "d:b:c:w:T:t:m:s:1")) != -1)
         switch (c) {
         case 'd':
             a->device = optarg;
@@ -56,6 +63,10 @@ static int parse(struct arguments *a, int argc, char **argv)
             break;
         case 'w':
             a->delay_us = atof(optarg);
+            break;
+        case 'T':
+            if (!read_turns(optarg, &a->turns))
+                return -1;
             break;
         case 't':
             a->seconds = atof(optarg);

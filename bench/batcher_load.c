@@ -162,7 +162,8 @@ strata_batcher *open_batcher(const struct bench *b)
     strata_batcher *batcher;
     const strata_batcher_options o = {.struct_size = sizeof o,
                                       .contexts = b->a.contexts,
-                                      .max_delay_ns = (uint64_t)(b->a.delay_us * 1e3)};
+                                      .max_delay_ns = (uint64_t)(b->a.delay_us * 1e3),
+                                      .turns = b->a.turns};
     check(strata_batcher_create(&batcher, b->engine, &o, &err), &err);
     return batcher;
 }

@@ -17,7 +17,7 @@ struct arguments {
     const char *set[MAX_SETS + 1];
     size_t n_set;
     bool first_alone;
-    int contexts, math;
+    int contexts, math, turns;
     double delay_us, seconds;
 };
 

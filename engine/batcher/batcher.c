@@ -247,6 +247,8 @@ static int check_options(const strata_batcher_options *o, const strata_engine *e
     if (o->max_delay_ns > INT64_MAX / 4)
         return error_set(err, STRATA_EINVAL, "max_delay_ns is %" PRIu64 "; at most %lld",
                          o->max_delay_ns, (long long)(INT64_MAX / 4));
+    if (o->turns < STRATA_TURNS_OFF || o->turns > STRATA_TURNS_ON)
+        return error_set(err, STRATA_EINVAL, "turns is %d: set STRATA_TURNS_*", o->turns);
     return check_engine(e, err);
 }
 
@@ -281,6 +283,7 @@ static int start(strata_batcher *b, const strata_batcher_options *o, strata_erro
     b->max_batch = o->max_batch ? o->max_batch : b->engine->batch;
     b->max_delay = o->max_delay_ns;
     b->max_waiting = o->max_waiting ? o->max_waiting : SIZE_MAX;
+    b->turns = o->turns;
     b->end = &b->first;
     b->histogram =
         zalloc((size_t)b->max_batch, sizeof *b->histogram, "a batcher's histogram", err);

@@ -74,6 +74,7 @@ struct strata_batcher {
     int64_t max_batch;
     uint64_t max_delay; /* ns */
     size_t max_waiting;
+    int turns; /* STRATA_TURNS_* */
     struct worker *workers;
     int n_workers;
     pthread_mutex_t lock; /* guards everything below */

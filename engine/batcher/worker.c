@@ -22,6 +22,8 @@ int batcher_open_worker(struct worker *w, strata_error *err)
         ops->stream_run_here(w->handle->stream);
     status = strata_context_create(&w->context, w->place->engine, w->handle, err);
     if (status == STRATA_OK)
+        status = strata_context_set_turns(w->context, w->batcher->turns, err);
+    if (status == STRATA_OK)
         status = strata_context_prepare(w->context, err);
     return status == STRATA_OK
                ? parts_open(&w->room, w->context, w->batcher->max_batch, err)

@@ -81,8 +81,9 @@ bool context_turn_pays(const strata_context *c, uint64_t moved)
 
 static bool takes_turn(const strata_context *c, uint64_t moved)
 {
-    return c->turn.use == STRATA_TURNS_AUTO ? context_turn_pays(c, moved)
-                                            : c->turn.use && !on_host(c);
+    return c->turn.use == STRATA_TURNS_AUTO
+               ? context_turn_pays(c, moved)
+               : c->turn.use == STRATA_TURNS_ON && !on_host(c);
 }
 
 /* ---- runs ------------------------------------------------------------------------ */
@@ -139,7 +140,7 @@ void context_close_turn(strata_context *c)
 int strata_context_set_turns(strata_context *c, int use, strata_error *err)
 {
     int status = ARGUMENTS(err, {"context", c});
-    if (status == STRATA_OK && (use < STRATA_TURNS_AUTO || use > STRATA_TURNS_ON))
+    if (status == STRATA_OK && (use < STRATA_TURNS_OFF || use > STRATA_TURNS_ON))
         status = error_set(err, STRATA_EINVAL, "use %d: set STRATA_TURNS_*", use);
     if (status != STRATA_OK || (status = context_enter(c, __func__, err)) != STRATA_OK)
         return status;

@@ -12,6 +12,7 @@
 #ifndef STRATA_BATCHER_H
 #define STRATA_BATCHER_H
 
+#include <strata/parts.h>
 #include <strata/strata.h>
 
 #ifdef __cplusplus
@@ -28,6 +29,7 @@ typedef struct strata_batcher_options {
     int contexts;       /* that run side by side, 1 to 64; 0: 1 on the host, 2 elsewhere:
                            one copies while the other computes */
     size_t max_waiting; /* requests; more are refused with EBUSY; 0: no limit */
+    int turns;          /* STRATA_TURNS_*, of the contexts of a device */
 } strata_batcher_options;
 
 /* Starts one thread a context, which on the host computes itself. The engine must outlive

@@ -59,8 +59,8 @@ STRATA_API int strata_context_run_parts(strata_context *context, strata_part *pa
  * engine that takes turns; no thread waits, nor any copy. What two runs gain by sharing
  * a device is lost then, and what each copies while the other computes is won. */
 enum {
-    STRATA_TURNS_AUTO = -1, /* where it was found to pay; the default */
-    STRATA_TURNS_OFF = 0,
+    STRATA_TURNS_AUTO = 0, /* where it was found to pay; the default */
+    STRATA_TURNS_OFF = -1,
     STRATA_TURNS_ON = 1 /* all runs, strata_context_enqueue's too; not on the host */
 };
 /* STRATA_TURNS_AUTO: runs of parts on the handle's own stream of a device other than the

@@ -414,13 +414,14 @@ PyObject *network_use_queue(Network *n, PyObject *args)
 
 PyObject *network_open_batcher(Network *n, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"max_batch", "max_delay_us", "contexts", "max_waiting", NULL};
+    static char *names[] = {"max_batch",   "max_delay_us", "contexts",
+                            "max_waiting", "turns",        NULL};
     strata_batcher_options o = {.struct_size = sizeof o};
     long long max_batch = 0, delay = 0, waiting = 0;
     strata_error err;
     int status;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|LLiL", names, &max_batch, &delay,
-                                     &o.contexts, &waiting) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|LLiLi", names, &max_batch, &delay,
+                                     &o.contexts, &waiting, &o.turns) ||
         !network_check(n))
         return NULL;
     if (n->batcher || delay < 0 || delay > INT32_MAX || waiting < 0) {

@@ -124,11 +124,15 @@ class Network(_strata.Network):
     # ---- requests ----
 
     def batcher(self, *, max_batch: int = 0, max_delay_us: int = 0, contexts: int = 0,
-                max_waiting: int = 0) -> None:
-        """Set the batcher up before the first request, with other than its usual options."""
+                max_waiting: int = 0, turns: bool | None = None) -> None:
+        """Set the batcher up before the first request, with other than its usual options.
+
+        turns: whether its contexts take turns on a GPU; None: where that was found to pay.
+        """
         from . import _requests
 
-        self._open_batcher(max_batch, max_delay_us, contexts, max_waiting)
+        self._open_batcher(max_batch, max_delay_us, contexts, max_waiting,
+                           0 if turns is None else 1 if turns else -1)
         _requests.batching.add(self)
 
     def _open_queue(self) -> None:

@@ -96,6 +96,8 @@ json_t *json_of(TRITONSERVER_Message *message)
 
 /* ---- options ----------------------------------------------------------------------- */
 
+enum { TURNS_UNSAID = -1 };
+
 struct options {
     const char *plugin_path;
     long threads, senders, turns, log_level;
@@ -207,7 +209,7 @@ static void backend_destroy(struct backend *b)
 static TRITONSERVER_Error *backend_create(struct backend **out, json_t *config)
 {
     struct options o = {
-        .log_level = STRATA_LOG_WARNING, .senders = 3, .turns = STRATA_TURNS_AUTO};
+        .log_level = STRATA_LOG_WARNING, .senders = 3, .turns = TURNS_UNSAID};
     strata_error err;
     struct backend *b = calloc(1, sizeof *b);
     TRITONSERVER_Error *error =
@@ -224,7 +226,9 @@ static TRITONSERVER_Error *backend_create(struct backend **out, json_t *config)
         return error;
     }
     b->threads = (int)o.threads;
-    b->turns = (int)o.turns;
+    b->turns = o.turns == TURNS_UNSAID ? STRATA_TURNS_AUTO
+               : o.turns               ? STRATA_TURNS_ON
+                                       : STRATA_TURNS_OFF;
     b->senders = senders_open((int)o.senders);
     open_families(b);
     *out = b;

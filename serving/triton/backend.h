@@ -43,7 +43,7 @@ enum metric {
 struct backend {
     strata_registry *registry;
     int threads; /* of a run; 0: as the engine says */
-    int turns;   /* of instances on a GPU: STRATA_TURNS_* */
+    int turns;   /* of instances on a GPU, where the model does not say: STRATA_TURNS_* */
     struct senders *senders;
     TRITONSERVER_MetricFamily *families[METRIC_COUNT]; /* NULL: the server has none */
 };
@@ -99,6 +99,7 @@ struct model {
     bool varies;  /* some dims have several sizes, beside the batch */
     bool has_states;
     const char *ready; /* the input that says which rows have a sequence's next step */
+    int turns;         /* of instances on a GPU: STRATA_TURNS_* */
     int64_t batch;     /* rows that a run takes at most */
     int n_in, n_out;
     struct tensor *tensors; /* inputs first */
@@ -124,6 +125,8 @@ TRITONSERVER_BufferAttributes *memory_usage(const char *device, uint64_t bytes);
 /* Fills in what the model's config lacks, where the server allows it, and refuses what
  * contradicts the engine. */
 TRITONSERVER_Error *config_settle(struct model *m);
+/* Whether instances take turns: as its parameter says, or the backend's option. */
+TRITONSERVER_Error *config_turns(struct model *m);
 /* The file of the model's version for a device of a compute capability times ten (0: the
  * host): the path in `out`, and what was looked for. ENOTFOUND. */
 int config_engine_file(char *out, size_t size, const struct model *m, int capability,

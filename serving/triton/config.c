@@ -45,11 +45,15 @@ static bool is_there(struct search *s, const char *name)
     return n > 0 && (size_t)n < s->size && access(s->out, R_OK) == 0;
 }
 
+static const char *parameter(const struct model *m, const char *name)
+{
+    return text_of(json_object_get(json_object_get(m->config, "parameters"), name),
+                   "string_value");
+}
+
 static bool may_build(const struct model *m)
 {
-    const json_t *build =
-        json_object_get(json_object_get(m->config, "parameters"), "build");
-    return !strcmp(text_of(build, "string_value"), "yes");
+    return !strcmp(parameter(m, "build"), "yes");
 }
 
 int config_engine_file(char *out, size_t size, const struct model *m, int capability,
@@ -68,6 +72,19 @@ int config_engine_file(char *out, size_t size, const struct model *m, int capabi
              "version %" PRIu64 " has no engine; looked for %s: copy one there",
              m->version, s.looked);
     return STRATA_ENOTFOUND;
+}
+
+TRITONSERVER_Error *config_turns(struct model *m)
+{
+    const char *text = parameter(m, "turns");
+    m->turns = !*text                 ? m->backend->turns
+               : !strcmp(text, "yes") ? STRATA_TURNS_ON
+                                      : STRATA_TURNS_OFF;
+    if (m->turns != STRATA_TURNS_OFF || !*text || !strcmp(text, "no"))
+        return NULL;
+    return error_text(TRITONSERVER_ERROR_INVALID_ARG,
+                      "%s: the parameter turns is '%s'; write yes or no, or leave it out",
+                      m->name, text);
 }
 
 void config_device(const struct model *m, TRITONSERVER_InstanceGroupKind *kind,

@@ -244,7 +244,7 @@ static int open_context(struct instance *i, strata_error *err)
     if (status == STRATA_OK)
         status = strata_context_create(&i->context, i->placed->engine, i->handle, err);
     if (status == STRATA_OK)
-        status = strata_context_set_turns(i->context, i->model->backend->turns, err);
+        status = strata_context_set_turns(i->context, i->model->turns, err);
     if (status == STRATA_OK)
         status = prepare(i, err);
     if (status == STRATA_OK)

@@ -352,6 +352,8 @@ TRITONSERVER_Error *model_create(struct model **out, TRITONBACKEND_Model *triton
     pthread_mutex_init(&m->lock, NULL);
     TRITONSERVER_Error *error = read_model(m);
     if (!error)
+        error = config_turns(m);
+    if (!error)
         error = first_engine(m, &first);
     if (!error)
         error = describe(m, first);

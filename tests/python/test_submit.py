@@ -30,6 +30,13 @@ class Submit(unittest.TestCase):
                 y = net.submit(x).result(60).y
                 self.assertEqual((y.shape, flat(y)), ((rows, 16), positive(flat(x))))
 
+    def test_turns_are_said_or_not(self):
+        for turns in (None, True, False):
+            net = load("8 x 16")
+            net.batcher(turns=turns)
+            y = net.submit(buffer((16,))).result(60).y
+            self.assertEqual(flat(y), positive(flat(buffer((16,)))))
+
     def test_refused_in_the_middle(self):
         net = load("8 x 65536")
         net.batcher(max_waiting=1)

@@ -92,6 +92,8 @@ static const struct refusal {
     {"{\"model_transaction_policy\":{\"decoupled\":true}}", true, "decoupled"},
     {"{\"sequence_batching\":{}}", true, "the network has no [state]"},
     {"{\"instance_group\":[{\"kind\":\"KIND_MODEL\"}]}", true, "KIND_MODEL"},
+    {"{\"parameters\":{\"turns\":{\"string_value\":\"1\"}}}", true,
+     "the parameter turns is '1'; write yes or no"},
     {"{\"instance_group\":[{\"kind\":\"KIND_CPU\"}],"
      "\"default_model_filename\":\"cut.engine\"}",
      true, "net on host: 1/cut.engine"},
@@ -147,6 +149,40 @@ Test(triton_config, an_instance_of_a_gpu_runs_on_the_host_where_the_engine_is_fo
     cr_assert_not_null(s.instance, "%s", s.text);
     host_end(s.instance);
     host_unload(s.model);
+    close_model(&s);
+}
+
+/* The parameter of a model, then the backend's option, then the rule. */
+Test(triton_config, a_model_says_whether_it_takes_turns)
+{
+    static const struct {
+        const char *cmdline, *config;
+        int turns;
+    } cases[] = {
+        {"", "{}", STRATA_TURNS_AUTO},
+        {"\"turns\":\"1\"", "{}", STRATA_TURNS_ON},
+        {"\"turns\":\"0\"", "{}", STRATA_TURNS_OFF},
+        {"\"turns\":\"0\"", "{\"parameters\":{\"turns\":{\"string_value\":\"yes\"}}}",
+         STRATA_TURNS_ON},
+        {"\"turns\":\"1\"", "{\"parameters\":{\"turns\":{\"string_value\":\"no\"}}}",
+         STRATA_TURNS_OFF},
+    };
+    struct served s;
+    make_convolutions(&s);
+    for (size_t k = 0; k < ARRAY_LENGTH(cases); k++) {
+        host_close(s.backend);
+        s.backend = host_open(cases[k].cmdline, s.text);
+        cr_assert_not_null(s.backend, "case %zu: %s", k, s.text);
+        load(&s, cases[k].config, true);
+        cr_assert_not_null(s.model, "case %zu: %s", k, s.text);
+        const struct model *m = s.model->state;
+        cr_expect_eq(m->turns, cases[k].turns, "case %zu: %d", k, m->turns);
+        s.instance =
+            host_instance(s.model, TRITONSERVER_INSTANCEGROUPKIND_CPU, 0, s.text);
+        cr_assert_not_null(s.instance, "case %zu: %s", k, s.text);
+        host_end(s.instance);
+        host_unload(s.model);
+    }
     close_model(&s);
 }
 

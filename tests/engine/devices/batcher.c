@@ -6,8 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include <strata/batcher.h>
-
+#include "engine/batcher/batcher.h"
 #include "tests/engine/batch_net.h"
 
 TestSuite(batcher_devices, .init = scratch_make, .fini = scratch_remove, .timeout = 600);
@@ -199,6 +198,33 @@ Test(batcher_devices, the_last_device_tells_its_failures)
     cr_expect(clients[0].failed >= 1 && strstr(clients[0].message, "poison"), "%d: %s",
               clients[0].failed, clients[0].message);
     strata_batcher_destroy(b);
+    close_net(&n[0]);
+    close_net(&n[1]);
+}
+
+Test(batcher_devices, its_contexts_take_turns_as_it_is_told)
+{
+    static const int uses[] = {STRATA_TURNS_AUTO, STRATA_TURNS_ON, STRATA_TURNS_OFF};
+    struct net n[2];
+    strata_batcher *b;
+    strata_error err;
+    strata_batcher_options o = {.struct_size = sizeof o, .contexts = 2};
+    open_trial(&n[0], "8 x 3", "");
+    open_trial(&n[1], "8 x 3", "");
+    const strata_engine *engines[] = {n[0].engine, n[1].engine};
+    for (size_t k = 0; k < ARRAY_LENGTH(uses); k++) {
+        o.turns = uses[k];
+        OK(strata_batcher_create_over(&b, engines, 2, &o, &err));
+        cr_expect_eq(b->n_workers, 4);
+        for (int i = 0; i < b->n_workers; i++)
+            cr_expect_eq(b->workers[i].context->turn.use, uses[k]);
+        strata_batcher_destroy(b);
+    }
+    for (int i = -1; i <= 1; i += 2) {
+        o.turns = 2 * i;
+        cr_expect_eq(strata_batcher_create_over(&b, engines, 2, &o, &err), STRATA_EINVAL);
+        cr_expect(strstr(err.message, "set STRATA_TURNS_*"), "%s", err.message);
+    }
     close_net(&n[0]);
     close_net(&n[1]);
 }
