@@ -82,6 +82,7 @@ struct planner_group {
     struct made_layer made;
     int members;
     bool instead;    /* reads its inputs in place of the first node's */
+    bool farther;    /* tensors of its pass are told from those of groups inside of it */
     const char *how; /* why it can be so */
 };
 
@@ -112,7 +113,7 @@ struct planner_candidate {
     int row;
     size_t fused;  /* layers of the tail; absorbed: those still to come after this one */
     bool grouped;  /* absorbed by a group */
-    bool longer;   /* which is the longer one of two */
+    bool farther;  /* one whose pass is told from others */
     bool anywhere; /* reads inputs that lie inside others, too */
     bool homed;    /* written inside the concatenation that reads it, at its pitch */
     int pad;       /* STRATA_PAD_* of an absorbed tensor */

@@ -63,13 +63,13 @@ static int refuse_runs(struct planner_model *m, int node, enum candidate_kind ki
 }
 
 /* Members that no group is left to compute. */
-static int refuse_absorbed(struct planner_model *m, int node, bool longer, uint64_t left,
+static int refuse_absorbed(struct planner_model *m, int node, bool farther, uint64_t left,
                            strata_error *err)
 {
     int status = STRATA_OK;
     for (size_t i = m->first[node]; i < m->first[node + 1] && status == STRATA_OK; i++) {
         struct planner_candidate *c = &m->candidates[i];
-        if (c->kind == CANDIDATE_ABSORBED && c->grouped && c->longer == longer &&
+        if (c->kind == CANDIDATE_ABSORBED && c->grouped && c->farther == farther &&
             !c->reason && !(left >> c->in_formats[0] & 1))
             status = refuse(c, err);
     }
@@ -89,7 +89,7 @@ static int prune(struct planner *planner, struct planner_model *m, int node,
     int status = refuse_runs(m, node, kind, sum * HOPELESS, &left, err);
     for (int i = 1; i < group->members && status == STRATA_OK; i++) {
         node = planner->nodes[node].next;
-        status = refuse_absorbed(m, node, kind == CANDIDATE_LONGER, left, err);
+        status = refuse_absorbed(m, node, group->farther, left, err);
     }
     return status;
 }

@@ -17,8 +17,8 @@ static bool has_free(const struct planner_model *m, const struct planner_candida
         const struct planner_candidate *o = &m->candidates[i];
         if (o->kind == c->kind && o->in_formats[0] == c->in_formats[0] &&
             o->out_formats[0] == c->out_formats[0] && o->pad == c->pad &&
-            o->fused == c->fused && o->grouped == c->grouped && o->longer == c->longer &&
-            o->homed == c->homed)
+            o->fused == c->fused && o->grouped == c->grouped &&
+            o->farther == c->farther && o->homed == c->homed)
             return true;
     }
     return false;
@@ -88,7 +88,7 @@ static int add_member(const struct planner *planner, struct planner_model *m, in
         .node = node,
         .fused = (size_t)(group->members - 1 - distance),
         .grouped = true,
-        .longer = from->kind == CANDIDATE_LONGER,
+        .farther = group->farther,
         .homed = from->homed,
         .pad = planner_port_pad(m, planner->network, group->made.output,
                                 from->out_formats[0], &from->impl->impl, true)};

@@ -372,15 +372,22 @@ static int note_alone(struct planner *planner, int node, strata_error *err)
     return note(f, true, node, err, "%s", planner->nodes[node].group->how);
 }
 
-/* A layer of a group that begins at node `into`. Of a Perceptron's or a residual block's
- * the reason may be that of an epilogue still. */
+/* Whether a layer's reason may tell of a group that it is not in, or of an epilogue. */
+static bool tells_of_another(const struct planner_node *n,
+                             const struct planner_group *group)
+{
+    return group->made.kind == MADE_PERCEPTRON || planner_is_block(group) ||
+           (group->made.kind == MADE_POINTWISE && n->previous >= 0);
+}
+
+/* A layer of a group that begins at node `into`. */
 static int note_member(struct planner *planner, int node, int into,
                        const struct planner_group *group, strata_error *err)
 {
     struct planner_fusion *f = &planner->fusions[node];
     f->done = true;
     f->into = into;
-    return group->made.kind == MADE_PERCEPTRON || planner_is_block(group)
+    return tells_of_another(&planner->nodes[node], group)
                ? note(f, true, into, err, "%s: %s", planner->nodes[into].layer->name,
                       group->how)
                : STRATA_OK;

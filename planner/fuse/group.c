@@ -332,6 +332,8 @@ static int link_node(struct planner *planner, int node, int *first, strata_error
     struct made_layer made;
     const int before = latest_producer(planner, next->layer);
     first[node] = node;
+    if (next->groups && next->previous >= 0 && planner->nodes[next->previous].groups)
+        first[node] = first[next->previous]; /* a block's links, which stay */
     if (!next->groups || next->previous >= 0 || before < 0)
         return STRATA_OK;
     const char *why = refuse_link(planner, &planner->nodes[before], next);
@@ -368,13 +370,14 @@ static int make_group(struct planner *planner, int node, strata_error *err)
 }
 
 static int make(struct planner_group **out, const struct made_layer *made, int members,
-                const char *how, strata_error *err)
+                bool farther, const char *how, strata_error *err)
 {
     struct planner_group *g = *out = zalloc(1, sizeof *g, "a group", err);
     if (!g)
         return STRATA_ENOMEM;
     g->made = *made;
     g->members = members;
+    g->farther = farther || made->kind == MADE_SHORTCUT_CONVOLUTION;
     g->how = how;
     made_layer_settle(&g->made);
     g->node = (struct planner_node){.layer = &g->made.layer,
@@ -411,13 +414,13 @@ int *planner_find_readers(const struct planner *planner, const char *what,
 int planner_add_group(struct planner *planner, int node, const struct made_layer *made,
                       int members, const char *how, strata_error *err)
 {
-    return make(&planner->nodes[node].group, made, members, how, err);
+    return make(&planner->nodes[node].group, made, members, false, how, err);
 }
 
 int planner_add_longer(struct planner *planner, int node, const struct made_layer *made,
                        int members, const char *how, strata_error *err)
 {
-    return make(&planner->nodes[node].longer, made, members, how, err);
+    return make(&planner->nodes[node].longer, made, members, true, how, err);
 }
 
 bool planner_is_block(const struct planner_group *group)
@@ -428,20 +431,34 @@ bool planner_is_block(const struct planner_group *group)
            group->made.kind == MADE_POOLED_CONVOLUTION;
 }
 
-/* Whether a node is in no chain, or the last of a ShortcutConvolution's: where that does
- * not run, groups that begin here may. */
+/* Whether a group lets others begin with its member that `behind` follow: a block does
+ * with its last one, and with others where its tensors are told from another group's. */
+static bool leaves(const struct planner_group *group, int members, int behind)
+{
+    return !group || group->members < members - behind ||
+           (group->members == members && planner_is_block(group) &&
+            (behind == 0 || group->farther));
+}
+
+/* Whether a node is in no chain, or at the end of blocks': where these do not run, groups
+ * that begin here may. */
 static bool may_begin(const struct planner *planner, const struct planner_node *n)
 {
-    int members = 1;
-    if (n->next >= 0 || n->previous < 0)
+    int behind = 0;
+    if (n->previous < 0)
         return n->next < 0;
+    for (int i = n->next; i >= 0; i = planner->nodes[i].next, behind++)
+        if (!can_group(planner->network, planner->nodes[i].layer))
+            return false;
+    int members = 1 + behind;
     for (int i = n->previous; i >= 0; i = planner->nodes[i].previous) {
-        const struct planner_group *g = planner->nodes[i].group;
+        const struct planner_node *head = &planner->nodes[i];
         members++;
-        if (g && g->members == members)
-            return g->made.kind == MADE_SHORTCUT_CONVOLUTION;
+        if (!leaves(head->group, members, behind) ||
+            !leaves(head->longer, members, behind))
+            return false;
     }
-    return false;
+    return true;
 }
 
 int planner_make_groups(struct planner *planner, strata_error *err)

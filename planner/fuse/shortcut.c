@@ -7,7 +7,6 @@
  * whether it runs.
  */
 #include "planner/fuse/members.h"
-#include "planner/record.h"
 
 #include <stdlib.h>
 
@@ -85,14 +84,6 @@ static bool find_chain(struct chain *c, const struct planner *planner, const int
     return true;
 }
 
-/* Whether a file's plan may have it. Those of before this layer may begin a Pointwise
- * group with the sum, of which it leaves nothing. */
-static bool is_recorded(const struct planner *planner, const struct chain *c)
-{
-    return !planner->record ||
-           planner->record->decisions[c->nodes[SUM]].kind != CANDIDATE_GROUP;
-}
-
 static struct made_layer make(const struct planner *planner, const struct chain *c)
 {
     const struct network_layer *first = planner->nodes[c->nodes[CONVOLUTION]].layer;
@@ -140,7 +131,7 @@ int planner_make_shortcuts(struct planner *planner, strata_error *err)
     for (size_t i = 0; i < planner->n_nodes && status == STRATA_OK; i++) {
         struct chain c;
         if (is_dense(planner, (int)i) && members_may_begin(planner, (int)i) &&
-            find_chain(&c, planner, reader, (int)i) && is_recorded(planner, &c))
+            find_chain(&c, planner, reader, (int)i))
             status = add_group(planner, &c, err);
     }
     free(reader);

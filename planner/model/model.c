@@ -155,7 +155,7 @@ static int in_label(struct planner_model *m, const struct planner *planner,
     case CANDIDATE_ABSORBED:
         if (c->grouped)
             return is_within(planner, c->node, n->in[port])
-                       ? label_of(p, c->in_formats[0], c->pad, pass_of(c, c->longer))
+                       ? label_of(p, c->in_formats[0], c->pad, pass_of(c, c->farther))
                        : label_of_none(p);
         return port == n->chain_port
                    ? label_of(p, c->in_formats[port], c->pad, stage_of(c, c->fused + 1))
@@ -180,7 +180,7 @@ static int out_label(struct planner_model *m, const struct planner *planner,
     const struct planner_group *group =
         planner_group_of(&planner->nodes[c->node], c->kind);
     const bool inside = group ? group->members > 1 : c->grouped && c->fused > 0;
-    const bool farther = c->kind == CANDIDATE_LONGER || c->longer;
+    const bool farther = group ? group->farther : c->farther;
     int stage = inside ? pass_of(c, farther) : stage_of(c, c->fused);
     if (c->kind == CANDIDATE_ALIAS &&
         m->cut[n->out[clamped(port, n->n_out)]] >> format & 1)

@@ -26,7 +26,7 @@
  * so many of the operations after it already, and only they can read that. */
 enum {
     PLAN_PLAIN = 0,
-    PLAN_FARTHER = 998, /* only inside of the pass of a node's longer group */
+    PLAN_FARTHER = 998, /* only inside of the pass of a group that is told from others */
     PLAN_INSIDE = 999,  /* only inside of a group's pass */
     PLAN_HOME = 1000,   /* inside the memory of the concatenation that reads it */
     PLAN_NONE,          /* not needed; any other label becomes this at no cost */

@@ -7,6 +7,7 @@ CRITERION_TESTS += \
 	tests/planner/explain \
 	tests/planner/explain_network \
 	tests/planner/fuse \
+	tests/planner/fusion/blocks \
 	tests/planner/fusion/bottleneck \
 	tests/planner/fusion/groups \
 	tests/planner/fusion/inverted \
@@ -55,6 +56,10 @@ tests_planner_explain_network_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_planner_fuse_SOURCES = tests/planner/fuse.c tests/planner/fusion/fusing.h \
 	tests/planner/planning.h tests/engine/engine_session.h
 tests_planner_fusion_groups_SOURCES = tests/planner/fusion/groups.c \
+	tests/planner/fusion/fusing.h tests/planner/planning.h \
+	tests/engine/engine_session.h
+tests_planner_fusion_blocks_SOURCES = tests/planner/fusion/blocks.c \
+	tests/planner/fusion/chains.h tests/planner/fusion/prices.h \
 	tests/planner/fusion/fusing.h tests/planner/planning.h \
 	tests/engine/engine_session.h
 tests_planner_fusion_bottleneck_SOURCES = tests/planner/fusion/bottleneck.c \

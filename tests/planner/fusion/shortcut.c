@@ -115,14 +115,14 @@ Test(fuse_shortcut, begins_where_a_block_ends)
     expect_chain_values(&pair);
 }
 
-/* Its last layer may begin what computes element by element, if it does not run. */
+/* Its last layers may begin what computes element by element, if it does not run. */
 Test(fuse_shortcut, leaves_its_end_to_others)
 {
     static const struct chain_case cases[] = {
         {"an activation", APART_BEFORE("y") ABS("y", "relu"), "relu", 2, 0},
         {"a sum", HEAD("y") PAIRED(1x1, "") SHORT("") SUM("first, short") ABS("y", "sum"),
          "sum", 2, 0},
-        {"inside", APART_BEFORE("y") ABS("y", "relu"), "sum", 0, 0},
+        {"both", APART_BEFORE("y") ABS("y", "relu"), "sum", 3, 0},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         expect_chain(&cases[i], POINTWISE);
