@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Nodes that run once: a Constant whose weight lies as its output does is that weight,
- * any other is computed when its engine is set up, to memory that contexts read.
+ * any other is computed when its engine is set up, to memory that contexts read. The
+ * weight is then free, and engines for other sizes have what the largest one's made.
+ * Where contexts check what they run, all stays, and each has its own.
  */
-#include "engine/engine.h"
-
-#include <stdlib.h>
+#include "engine/context/context.h"
 
 #include "core/team.h"
 #include "registry/registry.h"
@@ -82,12 +82,29 @@ static int make_once(strata_engine *e, const struct execution_node *n,
     return status == STRATA_OK ? done : status;
 }
 
+void *engine_lent_constant(const strata_engine *e, size_t node)
+{
+    const struct execution_node *n = &e->execution->nodes[node];
+    const int from = e->parts[node]->lender;
+    if (from < 0 || e->execution->values[n->out_values[0]].constant < 0 ||
+        context_check_wanted())
+        return NULL;
+    const struct execution *x = e->lender->execution;
+    const struct execution_node *lender = &x->nodes[from];
+    const struct execution_value *made = &x->values[lender->out_values[0]],
+                                 *own = &e->execution->values[n->out_values[0]];
+    return made->constant >= 0 && lender->impl == n->impl && lender->row == n->row &&
+                   made->pad == own->pad && strata_desc_equal(&made->desc, &own->desc)
+               ? e->lender->parts[from]->constant
+               : NULL;
+}
+
 int engine_make_constant(strata_engine *e, size_t node, strata_error *err)
 {
     const struct execution_node *n = &e->execution->nodes[node];
     struct engine_part *part = e->parts[node];
     strata_tensor none, out;
-    if (e->execution->values[n->out_values[0]].constant < 0)
+    if (part->constant || e->execution->values[n->out_values[0]].constant < 0)
         return STRATA_OK;
     execution_tensors(e->execution, n, &none, &out);
     if (is_weight(n, &part->weights[0], &out)) {
@@ -103,6 +120,11 @@ int engine_make_constant(strata_engine *e, size_t node, strata_error *err)
     e->weight_bytes += bytes;
     out.data = part->constant;
     return out.count > 0 ? make_once(e, n, part, &out, err) : STRATA_OK;
+}
+
+bool engine_keeps_weight(const struct engine_part *made)
+{
+    return made->constant_bytes == 0 || context_check_wanted();
 }
 
 void engine_free_constant(strata_handle *handle, struct engine_part *part)

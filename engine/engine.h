@@ -54,7 +54,7 @@ struct engine_part {
     bool set_up;
     struct pack_memory packs; /* memory given by strata.pack/1 */
     void *constant;           /* what a node that runs once made; or NULL */
-    size_t constant_bytes;    /* of memory of its own, 0: it is the weight */
+    size_t constant_bytes;    /* of memory of its own, 0: it is the weight, or lent */
     bool packs_alone;         /* they differ from those of the engine's lender */
     int lender;               /* node of the lender for the same layer, or -1 */
 };
@@ -172,8 +172,12 @@ int engine_setup_parts(strata_engine *e, const strata_engine *kin,
 void engine_free_parts(strata_engine *e);
 /* One holder less; the last one frees it. */
 void engine_release_part(strata_handle *handle, struct engine_part *part);
-/* constant.c: of a node that runs once, behind its setup; waits for it. */
+/* constant.c: of a node that runs once: what the lender's made that is the same, or NULL;
+ * or behind its setup, and waits for it. */
+void *engine_lent_constant(const strata_engine *e, size_t node);
 int engine_make_constant(strata_engine *e, size_t node, strata_error *err);
+/* Whether anybody reads the weight of a node that was made so. */
+bool engine_keeps_weight(const struct engine_part *made);
 void engine_free_constant(strata_handle *handle, struct engine_part *part);
 /* kin.c: those of kin's and the pool's parts that are the engine's, too. */
 void engine_take_parts(strata_engine *e, const strata_engine *kin,

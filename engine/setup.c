@@ -95,7 +95,8 @@ static int load_weights(struct setup *s, size_t node, strata_error *err)
     if (!part->weights || !part->data)
         return STRATA_ENOMEM;
     memcpy(part->weights, n->weights, n_weights * sizeof *part->weights);
-    for (size_t w = 0; w < n_weights && status == STRATA_OK; w++)
+    part->constant = engine_lent_constant(s->engine, node);
+    for (size_t w = 0; w < n_weights && !part->constant && status == STRATA_OK; w++)
         status = load_weight(s, node, w, err);
     return status;
 }
@@ -109,16 +110,21 @@ static void free_weight(strata_handle *handle, struct engine_part *part, size_t 
     part->data[w] = DATA_NONE;
 }
 
-/* Setup has packed it, and nothing reads it any more. */
-static void drop_packed(strata_engine *e, size_t node)
+/* Nothing reads it any more. */
+static void drop_weight(strata_engine *e, size_t node)
 {
-    const struct execution_node *n = &e->execution->nodes[node];
     struct engine_part *part = e->parts[node];
-    if (!(n->impl->impl.flags & STRATA_WEIGHT_PACKED) || n->layer->type->n_weights == 0)
-        return;
     if (part->data[0] > DATA_LENT)
         e->weight_bytes -= weight_bytes(&part->weights[0]);
     free_weight(e->handle, part, 0);
+}
+
+/* Setup has packed it. */
+static void drop_packed(strata_engine *e, size_t node)
+{
+    const struct execution_node *n = &e->execution->nodes[node];
+    if (n->impl->impl.flags & STRATA_WEIGHT_PACKED && n->layer->type->n_weights > 0)
+        drop_weight(e, node);
 }
 
 /* ---- impls' setup ------------------------------------------------------------------ */
@@ -256,6 +262,14 @@ static int make_parts(strata_engine *e, const strata_engine *kin,
     return STRATA_OK;
 }
 
+static int make_constant(strata_engine *e, size_t node, strata_error *err)
+{
+    const int status = engine_make_constant(e, node, err);
+    if (status == STRATA_OK && !engine_keeps_weight(e->parts[node]))
+        drop_weight(e, node);
+    return status;
+}
+
 int engine_setup_parts(strata_engine *e, const strata_engine *kin,
                        const struct engine_pool *pool, strata_error *err)
 {
@@ -276,7 +290,7 @@ int engine_setup_parts(strata_engine *e, const strata_engine *kin,
         if (status == STRATA_OK)
             status = begin_setup(&s, s.end, err);
         if (status == STRATA_OK)
-            status = engine_make_constant(e, s.end, err);
+            status = make_constant(e, s.end, err);
     }
     if (status == STRATA_OK)
         status = settle(&s, err);

@@ -22,13 +22,30 @@ bool context_check_wanted(void)
     return value && value[0] && strcmp(value, "0") != 0;
 }
 
+/* A constant, if nothing is left that makes it anew. */
+static int take_constant(strata_context *c, const struct guard_block *b, int node,
+                         strata_error *err)
+{
+    if (node < 0 || context_makes(c, node))
+        return STRATA_OK;
+    const int status = ops(c)->copy(c->stream, b->data, c->engine->parts[node]->constant,
+                                    b->bytes, COPY_ON_DEVICE, err);
+    return status == STRATA_OK ? ops(c)->stream_synchronize(c->stream, err) : status;
+}
+
 static int make_values(strata_context *c, strata_error *err)
 {
     const struct execution *x = c->execution;
     int status = STRATA_OK;
-    for (size_t v = 0; v < x->n_values && status == STRATA_OK; v++)
-        if (x->values[v].alias < 0 && (c->whole == c || x->values[v].binding < 0))
-            status = guard_make(c, &c->check->values[v], (size_t)x->values[v].bytes, err);
+    for (size_t v = 0; v < x->n_values && status == STRATA_OK; v++) {
+        const struct execution_value *value = &x->values[v];
+        struct guard_block *b = &c->check->values[v];
+        if (value->alias >= 0 || (c->whole != c && value->binding >= 0))
+            continue;
+        status = guard_make(c, b, (size_t)value->bytes, err);
+        if (status == STRATA_OK)
+            status = take_constant(c, b, value->constant, err);
+    }
     return status;
 }
 
@@ -145,8 +162,8 @@ static int keep_beside(strata_context *c, size_t node, int i, strata_error *err)
                       "what lies in one memory behind output", i, err);
     if (status != STRATA_OK || t->count == 0 || guard_is_dense(t))
         return status;
-    status = keep(c, begin, guard_bytes(t), "what lies between channels of output", i,
-                  err);
+    status =
+        keep(c, begin, guard_bytes(t), "what lies between channels of output", i, err);
     if (status == STRATA_OK)
         c->check->kept[c->check->n_kept - 1].but = t;
     return status;

@@ -125,12 +125,19 @@ struct strata_context {
 /* Beside those of the sizes that the engine is planned for. */
 #define CONTEXT_MAX_VERSIONS 16
 
+/* Whether a context that checks makes a constant anew: its weight is still there. */
+static inline bool context_makes(const strata_context *c, int node)
+{
+    return c->engine->parts[node]->weights[0].data != NULL;
+}
+
 /* Whether a step puts anything on the stream. Contexts that check have constants of their
  * own. */
 static inline bool context_step_acts(const strata_context *c,
                                      const struct execution_step *s)
 {
-    return s->kind != STEP_RELABEL && (!s->once || c->check);
+    return s->kind != STEP_RELABEL &&
+           (!s->once || (c->check && context_makes(c, s->node)));
 }
 static inline bool context_step_enqueues(const strata_context *c, size_t step)
 {

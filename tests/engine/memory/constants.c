@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Constants are made with the engine: no run copies them, and none writes over them.
+ * Constants are made with the engine, once for all its sizes: no run copies them, none
+ * writes over them, and no weight is kept beside them.
  */
 #include "tests/engine/engine_session.h"
 
@@ -8,6 +9,7 @@
 
 TestSuite(constants, .init = scratch_make, .fini = scratch_remove, .timeout = 600);
 
+#define OK_OF(s, call) cr_assert_eq((call), STRATA_OK, "%s", (s)->err.message)
 #define OK(call) cr_assert_eq((call), STRATA_OK, "%s", s.err.message)
 
 enum { COUNT = 3 * 5 * 7 };
@@ -82,6 +84,81 @@ Test(constants, no_run_makes_or_changes_them)
         bytes[f] = strata_engine_weight_bytes(s.engine);
         release(&s);
     }
-    cr_expect_eq(bytes[1] - bytes[0], COUNT * sizeof(float),
-                 "in its weight's own order it is the weight");
+    cr_expect_eq(bytes[1], bytes[0], "in another order it takes the weight's place");
+}
+
+/* The nodes' parts in engines for all sizes; who checks contexts has all weights. */
+static const char sized[] =
+    "[network]\nformat = 1\noutputs = y\n[build]\ncosts = analytic\nfusion = no\n"
+    "[profile]\nN = 1, 2, 4\n[weights w]\nrandom = 1\n"
+    "[input x]\nshape = N x 3 x 5 x 7\n"
+    "[layer q]\ntype = Constant\nshape = 1 x 3 x 5 x 7\nweights = w:q\n"
+    "format = fp32:nhwc\n"
+    "[layer y]\ntype = ElementWise\ninputs = x, q\n";
+
+static const struct engine_part *part_of(const strata_engine *e, const char *layer)
+{
+    for (size_t i = 0; i < e->execution->n_nodes; i++)
+        if (strcmp(e->execution->nodes[i].name, layer) == 0)
+            return e->parts[i];
+    cr_assert_fail("no node is '%s'", layer);
+    return NULL;
+}
+
+static void expect_sum(struct session *s, int64_t rows)
+{
+    enum { MOST = 4 };
+    strata_context *c;
+    float x[MOST * COUNT], y[2][MOST * COUNT];
+    OK_OF(s, strata_context_create(&c, s->engine, s->handle, &s->err));
+    OK_OF(s, strata_context_set_batch(c, rows, &s->err));
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < MOST * COUNT; i++)
+            x[i] = k ? (float)i : 0;
+        OK_OF(s, strata_copy_in(c, 0, x, &s->err));
+        OK_OF(s, strata_context_run(c, &s->err));
+        OK_OF(s, strata_copy_out(c, 1, y[k], &s->err));
+    }
+    cr_expect(fabsf(y[0][1]) > 0, "it was made");
+    for (int64_t i = 0; i < rows * COUNT; i++) {
+        cr_expect_float_eq(y[0][i], y[0][i % COUNT], 0, "row of element %d", (int)i);
+        cr_expect_float_eq(y[1][i], x[i] + y[0][i], 1e-4, "element %d", (int)i);
+    }
+    strata_context_destroy(c);
+}
+
+Test(constants, all_sizes_have_one)
+{
+    struct session s;
+    OK(session_build(&s, spill_text("net.ini", sized), NULL, 0));
+    const struct engine_part *whole = part_of(s.engine, "q");
+    cr_assert_eq(s.engine->n_smaller, 2);
+    cr_expect_eq(whole->constant_bytes, COUNT * sizeof(float));
+    cr_expect_null(whole->weights[0].data);
+    for (size_t i = 0; i < 2; i++) {
+        const struct engine_part *part = part_of(s.engine->smaller[i], "q");
+        cr_expect_eq(part->constant, whole->constant);
+        cr_expect_eq(part->constant_bytes, 0);
+        cr_expect_eq(s.engine->smaller[i]->weight_bytes, 0);
+    }
+    for (int64_t rows = 1; rows <= 4; rows++)
+        expect_sum(&s, rows);
+    release(&s);
+}
+
+/* Whether it was built to be checked or not, and runs so or not. */
+Test(constants, contexts_that_check_have_their_own)
+{
+    for (int k = 0; k < 4; k++) {
+        struct session s;
+        cr_assert_eq(setenv("STRATA_CHECK", k & 1 ? "1" : "0", 1), 0);
+        OK(session_build(&s, spill_text("net.ini", sized), NULL, 0));
+        cr_expect_eq(part_of(s.engine, "q")->weights[0].data != NULL, k & 1);
+        cr_expect_eq(part_of(s.engine->smaller[0], "q")->constant_bytes > 0, k & 1);
+        cr_assert_eq(setenv("STRATA_CHECK", k & 2 ? "1" : "0", 1), 0);
+        for (int64_t rows = 1; rows <= 4; rows++)
+            expect_sum(&s, rows);
+        release(&s);
+    }
+    cr_assert_eq(unsetenv("STRATA_CHECK"), 0);
 }
