@@ -6,6 +6,7 @@
  */
 #include <strata/layers.h>
 
+#include "plugins/common/activation_attrs.h"
 #include "plugins/common/dense.h"
 #include "plugins/common/pointwise.h"
 #include "plugins/common/walk.h"
@@ -72,9 +73,7 @@ static const strata_attr attrs[] = {
      .type = STRATA_ENUM,
      .offset = offsetof(strata_activation, kind),
      .def = STRATA_RELU,
-     .choices = "relu|leaky_relu|relu6|clip|sigmoid|tanh|elu|selu|softplus|softsign|"
-                "gelu|silu|hard_sigmoid|hard_swish|mish|gelu_tanh|swish|celu|"
-                "thresholded_relu|shrink|scaled_tanh",
+     .choices = ACTIVATION_KINDS,
      .doc = "function"},
     {.name = "alpha",
      .type = STRATA_F64,

@@ -1,6 +1,7 @@
 # What layers share. Headers are static inline; kernels are linked where they are used.
 EXTRA_DIST += \
 	plugins/common/activate.h \
+	plugins/common/activation_attrs.h \
 	plugins/common/affine.h \
 	plugins/common/cast.h \
 	plugins/common/convert.cuh \

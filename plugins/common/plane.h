@@ -1,12 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Windows of two dims over a plane: what plain loops and definitions of convolutions
- * inside of other layers share.
+ * Windows of two dims over a plane, and memory for planes: what plain loops and
+ * definitions of convolutions inside of other layers share.
  */
 #ifndef PLUGINS_COMMON_PLANE_H
 #define PLUGINS_COMMON_PLANE_H
 
 #include "plugins/common/window.h"
+
+/* Floats of n parts of memory, of as many planes of so many elements, and of all of it;
+ * 0: too many. */
+static inline int64_t plane_sizes(int n, const int64_t *planes, const int64_t *elements,
+                                  int64_t *size)
+{
+    int64_t all = 0;
+    for (int i = 0; i < n; i++)
+        if (__builtin_mul_overflow(planes[i], elements[i], &size[i]) ||
+            __builtin_add_overflow(all, size[i], &all))
+            return 0;
+    return all;
+}
+
+/* Bytes of so many floats; SIZE_MAX: too many, or none. */
+static inline size_t plane_bytes(int64_t floats)
+{
+    int64_t bytes;
+    return floats < 1 || __builtin_mul_overflow(floats, (int64_t)sizeof(float), &bytes)
+               ? SIZE_MAX
+               : (size_t)bytes;
+}
 
 /* A tap of a plane's windows onto all outputs that see it inside. */
 static inline void plane_slide(const struct window *w, const float *x, float *y,

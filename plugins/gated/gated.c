@@ -5,6 +5,7 @@
  */
 #include "plugins/gated/gated.h"
 
+#include "plugins/common/activation_attrs.h"
 #include "plugins/common/dense.h"
 #include "plugins/common/element.h"
 #include "plugins/common/pointwise.h"
@@ -89,9 +90,7 @@ static const strata_attr attrs[] = {
      .type = STRATA_ENUM,
      .offset = offsetof(strata_gated, kind),
      .def = STRATA_SILU,
-     .choices = "relu|leaky_relu|relu6|clip|sigmoid|tanh|elu|selu|softplus|softsign|"
-                "gelu|silu|hard_sigmoid|hard_swish|mish|gelu_tanh|swish|celu|"
-                "thresholded_relu|shrink|scaled_tanh",
+     .choices = ACTIVATION_KINDS,
      .doc = "function of the first half, as in Activation"},
     {.name = "axis",
      .type = STRATA_I64,
@@ -100,16 +99,8 @@ static const strata_attr attrs[] = {
      .min = -STRATA_MAX_RANK,
      .max = STRATA_MAX_RANK - 1,
      .doc = "dim that is halved; negative counts from the end"},
-    {.name = "alpha",
-     .type = STRATA_F64,
-     .offset = offsetof(strata_gated, alpha),
-     .def = STRATA_KIND_DEFAULT,
-     .doc = "as in Activation; inf: the kind's own"},
-    {.name = "beta",
-     .type = STRATA_F64,
-     .offset = offsetof(strata_gated, beta),
-     .def = STRATA_KIND_DEFAULT,
-     .doc = "as in Activation; inf: the kind's own"},
+    ACTIVATION_NUMBER("alpha", offsetof(strata_gated, alpha)),
+    ACTIVATION_NUMBER("beta", offsetof(strata_gated, beta)),
 };
 
 static const strata_row rows[] = {{{POINTWISE_FLOATS | STRATA_F64_NCHW}, {STRATA_SAME}}};

@@ -8,6 +8,7 @@
 #include "plugins/perceptron/shape.h"
 
 #include "plugins/common/activate.h"
+#include "plugins/common/activation_attrs.h"
 #include "plugins/common/dense.h"
 #include "plugins/perceptron/planes.h"
 
@@ -347,22 +348,8 @@ static const void *perceptron_extension(const char *id)
          .type = STRATA_BOOL,                                                            \
          .offset = AT(i, transposed),                                                    \
          .doc = "its weight is inputs x units instead of units x inputs"},               \
-        {.name = "activation" number,                                                    \
-         .type = STRATA_ENUM,                                                            \
-         .offset = AT(i, activation),                                                    \
-         .choices = "none|relu|leaky_relu|relu6|clip|sigmoid|tanh|elu|selu|softplus|"    \
-                    "softsign|gelu|silu|hard_sigmoid|hard_swish|mish|gelu_tanh|swish|"   \
-                    "celu|thresholded_relu|shrink|scaled_tanh",                          \
-         .doc = "function of its results, as in Activation"},                            \
-        {.name = "alpha" number,                                                         \
-         .type = STRATA_F64,                                                             \
-         .offset = AT(i, alpha),                                                         \
-         .def = STRATA_KIND_DEFAULT,                                                     \
-         .doc = "as in Activation; inf: the kind's own"},                                \
-    {                                                                                    \
-        .name = "beta" number, .type = STRATA_F64, .offset = AT(i, beta),                \
-        .def = STRATA_KIND_DEFAULT, .doc = "as in Activation; inf: the kind's own"       \
-    }
+        ACTIVATION_ATTRS("", number, AT(i, activation), AT(i, alpha), AT(i, beta),       \
+                         "its results")
 
 static const strata_attr attrs[] = {
     PRODUCT_ATTRS(0, "1", ""),

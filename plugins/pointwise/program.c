@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plugins/common/activation_attrs.h"
+
 #define WORD 32
 
 /* Names are those of the layers' attributes, in the order of their enumerators. */
@@ -17,10 +19,7 @@ static const struct family {
     const char *names; /* separated by '|' */
     int32_t base, operands, numbers;
 } families[] = {
-    {"relu|leaky_relu|relu6|clip|sigmoid|tanh|elu|selu|softplus|softsign|gelu|silu|"
-     "hard_sigmoid|hard_swish|mish|gelu_tanh|swish|celu|thresholded_relu|shrink|"
-     "scaled_tanh",
-     POINTWISE_ACTIVATION, 1, 2},
+    {ACTIVATION_KINDS, POINTWISE_ACTIVATION, 1, 2},
     {"abs|neg|exp|log|sqrt|reciprocal|sign|floor|ceil|round|sin|cos|tan|asin|acos|atan|"
      "sinh|cosh|tanh|asinh|acosh|atanh|erf|not",
      POINTWISE_UNARY, 1, 0},

@@ -8,8 +8,10 @@
 #include <stdlib.h>
 
 #include "plugins/common/activate.h"
+#include "plugins/common/activation_attrs.h"
 #include "plugins/common/dense.h"
 #include "plugins/common/image.h"
+#include "plugins/common/plane.h"
 #include "plugins/common/quantized/quantized.h"
 #include "plugins/pooled_convolution/shape.h"
 
@@ -164,27 +166,19 @@ static void compute(const struct job *j, int64_t image)
 /* Of the three parts of memory, in floats; 0: too many. */
 static int64_t sizes_of(const struct pooled *s, int64_t size[3])
 {
-    const int64_t planes[] = {window_in_count(&s->shape.w), window_out_count(&s->shape.w),
-                              window_out_count(&s->shape.pool)};
-    int64_t all = 0;
-    for (int i = 0; i < 3; i++)
-        if (__builtin_mul_overflow(planes[i], i ? s->shape.filters : s->channels,
-                                   &size[i]) ||
-            __builtin_add_overflow(all, size[i], &all))
-            return 0;
-    return all;
+    const int64_t filters = s->shape.filters;
+    return plane_sizes(3, (const int64_t[]){s->channels, filters, filters},
+                       (const int64_t[]){window_in_count(&s->shape.w),
+                                         window_out_count(&s->shape.w),
+                                         window_out_count(&s->shape.pool)},
+                       size);
 }
 
 static size_t workspace(const strata_node *n)
 {
     struct pooled s;
-    int64_t size[3], bytes;
-    if (resolve(n, &s) != STRATA_OK)
-        return SIZE_MAX;
-    const int64_t all = sizes_of(&s, size);
-    return all < 1 || __builtin_mul_overflow(all, (int64_t)sizeof(float), &bytes)
-               ? SIZE_MAX
-               : (size_t)bytes;
+    int64_t size[3];
+    return resolve(n, &s) == STRATA_OK ? plane_bytes(sizes_of(&s, size)) : SIZE_MAX;
 }
 
 /* Floats; bytes where they are asked for. */
@@ -314,23 +308,8 @@ static const void *extension(const char *id)
 
 static const strata_attr attrs[] = {
     FILTER_ATTRS,
-    {.name = "activation",
-     .type = STRATA_ENUM,
-     .offset = offsetof(PARAMS, activation),
-     .choices = "none|relu|leaky_relu|relu6|clip|sigmoid|tanh|elu|selu|softplus|"
-                "softsign|gelu|silu|hard_sigmoid|hard_swish|mish|gelu_tanh|swish|"
-                "celu|thresholded_relu|shrink|scaled_tanh",
-     .doc = "function of the convolution's results, as in Activation"},
-    {.name = "alpha",
-     .type = STRATA_F64,
-     .offset = offsetof(PARAMS, alpha),
-     .def = STRATA_KIND_DEFAULT,
-     .doc = "as in Activation; inf: the kind's own"},
-    {.name = "beta",
-     .type = STRATA_F64,
-     .offset = offsetof(PARAMS, beta),
-     .def = STRATA_KIND_DEFAULT,
-     .doc = "as in Activation; inf: the kind's own"},
+    ACTIVATION_ATTRS("", "", offsetof(PARAMS, activation), offsetof(PARAMS, alpha),
+                     offsetof(PARAMS, beta), "the convolution's results"),
     POOL(kernel, 1,
          "size of a maximum's window, one value or one per spatial dim; "
          "empty: 1"),

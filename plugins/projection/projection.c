@@ -7,6 +7,7 @@
  * between the three is written.
  */
 #include "plugins/common/activate.h"
+#include "plugins/common/activation_attrs.h"
 #include "plugins/common/dense.h"
 #include "plugins/common/element.h"
 #include "plugins/common/index.h"
@@ -384,20 +385,10 @@ static const strata_attr attrs[] = {
      .type = STRATA_ENUM,
      .offset = offsetof(strata_projection, kind),
      .def = STRATA_SILU,
-     .choices = "relu|leaky_relu|relu6|clip|sigmoid|tanh|elu|selu|softplus|softsign|"
-                "gelu|silu|hard_sigmoid|hard_swish|mish|gelu_tanh|swish|celu|"
-                "thresholded_relu|shrink|scaled_tanh",
+     .choices = ACTIVATION_KINDS,
      .doc = "function of the first half, as in Activation"},
-    {.name = "alpha",
-     .type = STRATA_F64,
-     .offset = offsetof(strata_projection, alpha),
-     .def = STRATA_KIND_DEFAULT,
-     .doc = "as in Activation; inf: the kind's own"},
-    {.name = "beta",
-     .type = STRATA_F64,
-     .offset = offsetof(strata_projection, beta),
-     .def = STRATA_KIND_DEFAULT,
-     .doc = "as in Activation; inf: the kind's own"},
+    ACTIVATION_NUMBER("alpha", offsetof(strata_projection, alpha)),
+    ACTIVATION_NUMBER("beta", offsetof(strata_projection, beta)),
     {.name = "heads",
      .type = STRATA_I64,
      .offset = offsetof(strata_projection, heads),

@@ -7,6 +7,7 @@
 #include "plugins/shortcut_convolution/shape.h"
 
 #include "plugins/common/activate.h"
+#include "plugins/common/activation_attrs.h"
 #include "plugins/common/image.h"
 #include "plugins/common/plane.h"
 
@@ -99,27 +100,19 @@ static void add_part(const strata_run *r, const struct part *p, const float *x, 
 /* Floats of an image of both inputs and the results; 0: too many. */
 static int64_t sizes_of(const struct shortcut_shape *s, int64_t size[3])
 {
-    int64_t all = 0;
-    if (__builtin_mul_overflow(s->channels, window_in_count(&s->w), &size[0]) ||
-        __builtin_mul_overflow(s->others, window_in_count(&s->shortcut), &size[1]) ||
-        __builtin_mul_overflow(s->filters, window_out_count(&s->w), &size[2]))
-        return 0;
-    for (int i = 0; i < 3; i++)
-        if (__builtin_add_overflow(all, size[i], &all))
-            return 0;
-    return all;
+    return plane_sizes(3, (const int64_t[]){s->channels, s->others, s->filters},
+                       (const int64_t[]){window_in_count(&s->w),
+                                         window_in_count(&s->shortcut),
+                                         window_out_count(&s->w)},
+                       size);
 }
 
 static size_t workspace(const strata_node *n)
 {
     struct shortcut_shape s;
-    int64_t size[3], bytes;
-    if (shortcut_resolve(n, &s) != STRATA_OK)
-        return SIZE_MAX;
-    const int64_t all = sizes_of(&s, size);
-    return all < 1 || __builtin_mul_overflow(all, (int64_t)sizeof(float), &bytes)
-               ? SIZE_MAX
-               : (size_t)bytes;
+    int64_t size[3];
+    return shortcut_resolve(n, &s) == STRATA_OK ? plane_bytes(sizes_of(&s, size))
+                                                : SIZE_MAX;
 }
 
 static int run(const strata_run *r)
@@ -224,23 +217,9 @@ static const strata_attr attrs[] = {
      .min = 1,
      .max = INT32_MAX,
      .doc = "step between the pixels taken of the second input; empty: 1"},
-    {.name = "activation",
-     .type = STRATA_ENUM,
-     .offset = offsetof(strata_shortcut_convolution, activation),
-     .choices = "none|relu|leaky_relu|relu6|clip|sigmoid|tanh|elu|selu|softplus|"
-                "softsign|gelu|silu|hard_sigmoid|hard_swish|mish|gelu_tanh|swish|"
-                "celu|thresholded_relu|shrink|scaled_tanh",
-     .doc = "function of the sum, as in Activation"},
-    {.name = "alpha",
-     .type = STRATA_F64,
-     .offset = offsetof(strata_shortcut_convolution, alpha),
-     .def = STRATA_KIND_DEFAULT,
-     .doc = "as in Activation; inf: the kind's own"},
-    {.name = "beta",
-     .type = STRATA_F64,
-     .offset = offsetof(strata_shortcut_convolution, beta),
-     .def = STRATA_KIND_DEFAULT,
-     .doc = "as in Activation; inf: the kind's own"},
+    ACTIVATION_ATTRS("", "", offsetof(strata_shortcut_convolution, activation),
+                     offsetof(strata_shortcut_convolution, alpha),
+                     offsetof(strata_shortcut_convolution, beta), "the sum"),
 };
 
 static const strata_weight weights[] = {

@@ -77,26 +77,17 @@ static void stages_convolve(const struct stages_job *j, const float *x, float *y
 static int64_t stages_sizes(const struct stages *s, int64_t size[4])
 {
     const int64_t in = window_in_count(&s->w), out = window_out_count(&s->w);
-    const int64_t rows[] = {s->channels, s->first ? s->before : 0, s->behind,
-                            s->last ? s->results : 0};
-    int64_t all = 0;
-    for (int i = 0; i < 4; i++)
-        if (__builtin_mul_overflow(rows[i], i < 2 ? in : out, &size[i]) ||
-            __builtin_add_overflow(all, size[i], &all))
-            return 0;
-    return all;
+    return plane_sizes(4,
+                       (const int64_t[]){s->channels, s->first ? s->before : 0, s->behind,
+                                         s->last ? s->results : 0},
+                       (const int64_t[]){in, in, out, out}, size);
 }
 
 static size_t stages_workspace(const strata_node *n)
 {
     struct stages s;
-    int64_t size[4], bytes;
-    if (stages_of(n, &s) != STRATA_OK)
-        return SIZE_MAX;
-    const int64_t all = stages_sizes(&s, size);
-    return all < 1 || __builtin_mul_overflow(all, (int64_t)sizeof(float), &bytes)
-               ? SIZE_MAX
-               : (size_t)bytes;
+    int64_t size[4];
+    return stages_of(n, &s) == STRATA_OK ? plane_bytes(stages_sizes(&s, size)) : SIZE_MAX;
 }
 
 static void stages_compute(const struct stages_job *j, int64_t image)

@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 
+#include "plugins/common/activation_attrs.h"
 #include "plugins/common/image.h"
 #include "plugins/common/window.h"
 
@@ -41,22 +42,9 @@ static inline void stages_activate(struct stages *s, const int32_t activation[ST
 
 /* Rows of attributes, as the layer's params struct has them: a stage's function. */
 #define STAGE_ATTRS(params, stage, of)                                                   \
-    {.name = of "_activation",                                                           \
-     .type = STRATA_ENUM,                                                                \
-     .offset = offsetof(params, activation[stage]),                                      \
-     .choices = "none|relu|leaky_relu|relu6|clip|sigmoid|tanh|elu|selu|softplus|"        \
-                "softsign|gelu|silu|hard_sigmoid|hard_swish|mish|gelu_tanh|swish|"       \
-                "celu|thresholded_relu|shrink|scaled_tanh",                              \
-     .doc = "function of what is " of ", as in Activation"},                             \
-        {.name = of "_alpha",                                                            \
-         .type = STRATA_F64,                                                             \
-         .offset = offsetof(params, alpha[stage]),                                       \
-         .def = STRATA_KIND_DEFAULT,                                                     \
-         .doc = "as in Activation; inf: the kind's own"},                                \
-    {                                                                                    \
-        .name = of "_beta", .type = STRATA_F64, .offset = offsetof(params, beta[stage]), \
-        .def = STRATA_KIND_DEFAULT, .doc = "as in Activation; inf: the kind's own"       \
-    }
+    ACTIVATION_ATTRS(of "_", "", offsetof(params, activation[stage]),                    \
+                     offsetof(params, alpha[stage]), offsetof(params, beta[stage]),      \
+                     "what is " of)
 
 /* ---- shapes ---------------------------------------------------------------------- */
 
