@@ -154,10 +154,11 @@ static int tell_outputs(struct watch *w, strata_error *err)
 
 int watch_run(strata_context *c, const struct watcher *watcher, strata_error *err)
 {
-    struct watch w = {.context = c, .watcher = watcher};
+    struct watch w = {.watcher = watcher};
     int status = strata_context_prepare(c, err);
     if (status != STRATA_OK)
         return status;
+    w.context = c = c->active; /* of the sizes that are set */
     w.told = zalloc(c->engine->network->n_tensors, sizeof *w.told, "a run", err);
     status = w.told ? context_begin(c, err) : STRATA_ENOMEM;
     if (status == STRATA_OK) {

@@ -42,6 +42,38 @@ mkdir dump
 expect 0 '<i4 16777217 -16777217' 'and dumped by compare as they are' sh -c \
     "$strata compare i.ini i.ini --input i.npy --dump y --folder dump >/dev/null &&
     python3 npy.py dump/y.a.npy"
+cat >any.ini <<'INI'
+[network]
+format = 1
+outputs = y
+[profile]
+T = 1..8: 4, 8
+[input x]
+shape = 2 x T
+[layer s]
+type = Softmax
+[layer y]
+type = Unary
+op = exp
+INI
+shapes() { # shapes FILE...: of .npy files
+    python3 -c 'import re, sys
+for path in sys.argv[1:]:
+    print(re.search(rb"\([0-9, ]*\)", open(path, "rb").read(128)).group().decode())' "$@"
+}
+for t in 3 4 8; do
+    $strata compare any.ini any.ini --with build.fusion=no --dim T=$t --dump y \
+        --folder dump >"$log" 2>&1
+    expect 0 "^\\(2, $t\\)$" "compare --dim T=$t is of that size" shapes dump/y.b.npy
+done
+cp dump/y.a.npy eight.npy
+$strata run any.ini --input x=random:1 --dim T=5 --output y=five.npy >"$log" 2>&1
+$strata compare any.ini any.ini --input five.npy --dump y --folder dump >"$log" 2>&1
+expect 0 '^\(2, 5\)$' 'without, of the size of its files' shapes dump/y.a.npy
+expect 2 'eight.npy.*2 x 8.*2 x 3|2 x 3.*2 x 8' 'which must be the one that is said' \
+    $strata compare any.ini any.ini --input eight.npy --dim T=3
+expect 2 'dimension .S.*there are: T' 'a name that is none is refused' \
+    $strata compare any.ini any.ini --dim S=3
 network u.ini u8 x y
 npy whole.npy f4 0 255 7 1
 expect 0 '[|]u1 0 255 7 1' 'u8 values stay u8' \

@@ -24,6 +24,7 @@ enum {
     OPTION_TOLERANCE,
     OPTION_FAILED,
     OPTION_INPUT,
+    OPTION_DIM,
     OPTION_DUMP,
     OPTION_FOLDER,
 };
@@ -40,6 +41,7 @@ static const struct option options[] = {
     {"tolerance", required_argument, NULL, OPTION_TOLERANCE},
     {"failed", no_argument, NULL, OPTION_FAILED},
     {"input", required_argument, NULL, OPTION_INPUT},
+    {"dim", required_argument, NULL, OPTION_DIM},
     {"dump", required_argument, NULL, OPTION_DUMP},
     {"folder", required_argument, NULL, OPTION_FOLDER},
     {0},
@@ -115,6 +117,8 @@ static bool own_option(struct arguments *a, int option)
         return push(&a->with, &a->with_capacity, &a->n_with);
     case OPTION_INPUT:
         return tool_input(&a->common, optarg);
+    case OPTION_DIM:
+        return tool_dim(&a->common, optarg);
     case OPTION_DUMP:
         return push(&a->dumps, &a->dumps_capacity, &a->n_dumps);
     case OPTION_FOLDER:
@@ -223,6 +227,8 @@ static int open_side(struct compare_side sides[2], const struct arguments *a, in
     if (status == STRATA_OK)
         status =
             strata_context_create(&s->context, s->session.engine, s->session.handle, err);
+    if (status == STRATA_OK)
+        status = run_set_sizes(s->context, &a->common, err);
     if (status == STRATA_OK)
         status = run_read_inputs(s->context, s->session.engine, &a->common, err);
     if (status == STRATA_OK)
@@ -344,6 +350,7 @@ const struct tool_command tool_compare = {
         "                            quantised 0.2; integers and BOOL exactly)\n"
         "      --failed              list only tensors beyond it\n"
         "      --input=[NAME=]FILE   an input as in `strata run`; random by default\n"
+        "      --dim=NAME=SIZE       the size of a name of [profile], as T=77\n"
         "      --dump=TENSOR         write TENSOR.a.npy and TENSOR.b.npy\n"
         "      --folder=FOLDER       where to (default: here)\n\n"
         "Tensors are taken from the run as planned, right after the layer that makes\n"
