@@ -167,6 +167,14 @@ print("nested" if nested else "overlapping", f"{names} times conv1", sep="; ")
 EOF
     expect 0 '^streams: 0 1; nested; 4 times conv1$' 'a trace has a track for each stream' \
         python3 "$scratch/trace.py" "$scratch/t.json"
+    printf '[network]\nformat = 1\noutputs = y\n[profile]\nT = 1..8: 8\n[input x]
+shape = 2 x T\n[layer y]\ntype = Unary\nop = exp\n' >"$scratch/any.ini"
+    $strata profile "$scratch/any.ini" --runs 2 --dim T=3 --trace "$scratch/t.json" \
+        >"$log" 2>&1
+    expect 0 '^\{48.0\}$' 'and is of the size that --dim says' python3 -c \
+        'import json, sys; print({e["args"]["bytes"] for e in
+        json.load(open(sys.argv[1]))["traceEvents"] if e["name"] == "y"})' \
+        "$scratch/t.json"
 fi
 expect 3 'no named ranges' 'profile says where there are no ranges' $strata profile \
     "$digits" --ranges

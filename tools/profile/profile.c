@@ -89,8 +89,8 @@ static int trace(const struct arguments *a, const struct tool_session *s,
     char device[32] = "host";
     if (s->handle->properties.kind == STRATA_CUDA)
         snprintf(device, sizeof device, "cuda:%d", s->handle->properties.index);
-    return profile_trace(s->engine, device, (size_t)a->streams, (size_t)a->trace_runs,
-                         a->trace, err);
+    return profile_trace(s->engine, &a->common, device, (size_t)a->streams,
+                         (size_t)a->trace_runs, a->trace, err);
 }
 
 static int profile_network(const struct arguments *a, const char *path, strata_error *err)

@@ -52,9 +52,10 @@ void profile_print(const struct profile *p, const struct profile_print *how);
 /* As trtexec writes it. */
 int profile_write(const struct profile *p, const char *path, strata_error *err);
 
-/* Some runs on every one of `streams` streams, copies included. */
-int profile_trace(const strata_engine *e, const char *device, size_t streams, size_t runs,
-                  const char *path, strata_error *err);
+/* Some runs on every one of `streams` streams, copies included, at the options' sizes. */
+int profile_trace(const strata_engine *e, const struct tool_options *o,
+                  const char *device, size_t streams, size_t runs, const char *path,
+                  strata_error *err);
 
 /* ---- report -------------------------------------------------------------------------
  */

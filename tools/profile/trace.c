@@ -137,8 +137,8 @@ static int open_host_memory(struct lane *l, const strata_engine *e, strata_error
     return l->host ? status : STRATA_ENOMEM;
 }
 
-static int open_lane(struct lane *l, const strata_engine *e, const char *device,
-                     strata_error *err)
+static int open_lane(struct lane *l, const strata_engine *e, const struct tool_options *o,
+                     const char *device, strata_error *err)
 {
     const strata_profiler profiler = {
         .struct_size = sizeof profiler, .step = note_step, .user = l};
@@ -153,6 +153,8 @@ static int open_lane(struct lane *l, const strata_engine *e, const char *device,
         status = strata_context_create(&l->context, e, l->handle, err);
     if (status == STRATA_OK)
         l->context->starts_over = true;
+    if (status == STRATA_OK)
+        status = run_set_sizes(l->context, o, err);
     if (status == STRATA_OK)
         status = open_host_memory(l, e, err);
     if (status == STRATA_OK)
@@ -250,7 +252,8 @@ static int times(struct lane *l, double us[MARKS], double *run, strata_error *er
         us[m] = l->base_us + ms * 1e3;
     }
     if (status == STRATA_OK)
-        status = strata_event_elapsed(&ms, l->base, l->context->profile->events[0], err);
+        status = strata_event_elapsed(&ms, l->base,
+                                      l->context->active->profile->events[0], err);
     *run = l->base_us + ms * 1e3;
     return status;
 }
@@ -263,7 +266,7 @@ static void put_steps(struct lane *l, double run)
     json_array_foreach(l->steps, i, told)
     {
         const double begin = run + json_number_value(json_array_get(told, 1));
-        strata_engine_step(l->context->engine,
+        strata_engine_step(l->context->active->engine,
                            (int)json_integer_value(json_array_get(told, 0)), &step, NULL);
         put_slice(l->trace, DEVICE, l->number, step.name, begin,
                   json_number_value(json_array_get(told, 2)), step_args(&step));
@@ -321,8 +324,9 @@ static int write_trace(const struct trace *t, const char *path, strata_error *er
     return status;
 }
 
-int profile_trace(const strata_engine *e, const char *device, size_t streams, size_t runs,
-                  const char *path, strata_error *err)
+int profile_trace(const strata_engine *e, const struct tool_options *o,
+                  const char *device, size_t streams, size_t runs, const char *path,
+                  strata_error *err)
 {
     struct trace t = {.events = json_array(), .zero = now_us()};
     struct lane *lanes = zalloc(streams, sizeof *lanes, "streams", err);
@@ -334,7 +338,7 @@ int profile_trace(const strata_engine *e, const char *device, size_t streams, si
     for (size_t l = 0; l < streams && status == STRATA_OK; l++) {
         lanes[l].trace = &t;
         lanes[l].number = l;
-        status = open_lane(&lanes[l], e, device, err);
+        status = open_lane(&lanes[l], e, o, device, err);
     }
     if (status == STRATA_OK)
         status = trace_runs(lanes, streams, runs, err);
