@@ -52,6 +52,8 @@ PLANNER_SOURCES = \
 	planner/fuse/perceptron.c \
 	planner/fuse/members.c \
 	planner/fuse/members.h \
+	planner/fuse/notes.c \
+	planner/fuse/notes.h \
 	planner/fuse/pooled.c \
 	planner/fuse/project.c \
 	planner/fuse/quantize.c \
@@ -60,7 +62,6 @@ PLANNER_SOURCES = \
 	planner/fuse/shortcut.c \
 	planner/fuse/shuffle.c \
 	planner/fuse/slice.c \
-	planner/fuse/unnoted.c \
 	planner/fuse/weights.c \
 	planner/left.c \
 	planner/like.c \

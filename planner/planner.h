@@ -309,7 +309,7 @@ void planner_free_nodes(struct planner *planner);
 /* Note what the plan did with each layer that might be fused; again, if the plan is
  * another one. */
 int planner_note_fusions(struct planner *planner, strata_error *err);
-/* fuse/unnoted.c: the fusions as they were before any were noted. */
+/* fuse/notes.c: the fusions as they were before any were noted. */
 int planner_unnote_fusions(struct planner *planner, strata_error *err);
 void planner_free_fusions(struct planner *planner);
 /* fuse/group.c: chains of nodes and the groups that begin in them. */

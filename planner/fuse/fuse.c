@@ -5,9 +5,8 @@
  * Shuffles composed. Whether it does is the plan's choice.
  */
 #include "planner/fuse/members.h"
+#include "planner/fuse/notes.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,25 +124,6 @@ static const char *refuse_tensor(const struct planner *planner, int tensor,
 
 /* ---- chains ------------------------------------------------------------------------ */
 
-static int note(struct planner_fusion *f, bool possible, int into, strata_error *err,
-                const char *format, ...) __attribute__((format(printf, 5, 6)));
-
-static int note(struct planner_fusion *f, bool possible, int into, strata_error *err,
-                const char *format, ...)
-{
-    char text[400];
-    va_list list;
-    if (f->possible && !possible)
-        return STRATA_OK; /* another can take it */
-    va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
-    va_end(list);
-    free(f->reason);
-    f->possible = possible;
-    f->into = into;
-    return (f->reason = duplicate(text, err)) ? STRATA_OK : STRATA_ENOMEM;
-}
-
 static int append(struct planner_node *head, int node, strata_error *err)
 {
     int status =
@@ -178,8 +158,10 @@ static int extend(struct planner *planner, int node, int port, strata_error *err
         const char *why = refused ? refused : refuse_kind(planner, head, next, port, err);
         if (err && err->status == STRATA_ENOMEM)
             return STRATA_ENOMEM;
-        status = note(&planner->fusions[node], !why, h, err, "%s: %s", head->layer->name,
-                      why ? why : how[planner->fusions[node].kind]);
+        if (!why || !planner->fusions[node].possible) /* another can take it */
+            status = notes_say(&planner->fusions[node], !why, h, err, "%s: %s",
+                               head->layer->name,
+                               why ? why : how[planner->fusions[node].kind]);
         if (why || status != STRATA_OK)
             continue;
         planner->nodes[node].before = producer;
@@ -369,7 +351,7 @@ static int note_alone(struct planner *planner, int node, strata_error *err)
 {
     struct planner_fusion *f = &planner->fusions[node];
     f->done = true;
-    return note(f, true, node, err, "%s", planner->nodes[node].group->how);
+    return notes_say(f, true, node, err, "%s", planner->nodes[node].group->how);
 }
 
 /* Whether a layer's reason may tell of a group that it is not in, or of an epilogue. */
@@ -388,8 +370,8 @@ static int note_member(struct planner *planner, int node, int into,
     f->done = true;
     f->into = into;
     return tells_of_another(&planner->nodes[node], group)
-               ? note(f, true, into, err, "%s: %s", planner->nodes[into].layer->name,
-                      group->how)
+               ? notes_say(f, true, into, err, "%s: %s", planner->nodes[into].layer->name,
+                           group->how)
                : STRATA_OK;
 }
 
@@ -438,14 +420,14 @@ static int note_unused(const struct planner *planner, struct planner_fusion *f, 
                        strata_error *err)
 {
     if (f->into == layer)
-        return note(f, true, layer, err, "running it as it is costs less");
+        return notes_say(f, true, layer, err, "running it as it is costs less");
     const struct planner_node *head = &planner->nodes[f->into];
     bool epilogue = false;
     for (size_t i = 0; i < head->n_tail; i++)
         epilogue |= head->tail[i] == layer;
     const char *why = epilogue ? NULL : refused_group(planner, f->into);
-    return note(f, true, f->into, err, "%s: %s", head->layer->name,
-                why ? why : "running it by itself costs less");
+    return notes_say(f, true, f->into, err, "%s: %s", head->layer->name,
+                     why ? why : "running it by itself costs less");
 }
 
 int planner_note_fusions(struct planner *planner, strata_error *err)

@@ -8,7 +8,7 @@
  * between, the shapes are the same, and program and inputs stay within what Pointwise
  * takes. The program names a group's inputs x0, x1, ... and results r0, r1, ...
  */
-#include "planner/planner.h"
+#include "planner/fuse/notes.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -310,19 +310,6 @@ static enum fit write_group(struct made_layer *out, const struct planner *planne
     return fit;
 }
 
-static int note(struct planner_fusion *f, bool possible, int into, const char *before,
-                const char *why, strata_error *err)
-{
-    char text[400];
-    if (f->reason && (f->possible || !possible))
-        return STRATA_OK; /* a chain of epilogues says more */
-    free(f->reason);
-    snprintf(text, sizeof text, "%.200s: %s", before, why);
-    f->possible = possible;
-    f->into = into;
-    return (f->reason = duplicate(text, err)) ? STRATA_OK : STRATA_ENOMEM;
-}
-
 /* Let a node continue the chain of one before it. A chain ends where its program from
  * the first layer on is full: all groups that begin in it have the same end. An operand
  * that is made within the chain only rules out to begin before that. */
@@ -349,12 +336,12 @@ static int link_node(struct planner *planner, int node, int *first, strata_error
             planner->nodes[before].next = -1;
     }
     if (why)
-        return note(&planner->fusions[node], false, before,
-                    planner->nodes[before].layer->name, why, err);
+        return notes_add(&planner->fusions[node], false, before, err, "%.200s: %s",
+                         planner->nodes[before].layer->name, why);
     next->previous = before;
     first[node] = first[before];
-    return note(&planner->fusions[node], true, before, planner->nodes[before].layer->name,
-                together, err);
+    return notes_add(&planner->fusions[node], true, before, err, "%.200s: %s",
+                     planner->nodes[before].layer->name, together);
 }
 
 static int make_group(struct planner *planner, int node, strata_error *err)

@@ -3,8 +3,8 @@
  * Members of chains that may become one layer.
  */
 #include "planner/fuse/members.h"
+#include "planner/fuse/notes.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 /* Of floats, and of which the user says nothing. */
@@ -84,25 +84,12 @@ void members_link(struct planner *planner, const int *nodes, int n)
     }
 }
 
-static int note(struct planner *planner, int node, int into, const char *together,
-                strata_error *err)
-{
-    struct planner_fusion *f = &planner->fusions[node];
-    char text[400];
-    if (f->possible)
-        return STRATA_OK; /* another can take it, too */
-    snprintf(text, sizeof text, "%.200s: %s", planner->nodes[into].layer->name, together);
-    free(f->reason);
-    f->possible = true;
-    f->into = into;
-    return (f->reason = duplicate(text, err)) ? STRATA_OK : STRATA_ENOMEM;
-}
-
 int members_note(struct planner *planner, const int *nodes, int n, const char *together,
                  strata_error *err)
 {
     int status = STRATA_OK;
     for (int i = 1; i < n && status == STRATA_OK; i++)
-        status = note(planner, nodes[i], nodes[0], together, err);
+        status = notes_add(&planner->fusions[nodes[i]], true, nodes[0], err, "%.200s: %s",
+                           planner->nodes[nodes[0]].layer->name, together);
     return status;
 }

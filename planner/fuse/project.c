@@ -11,8 +11,8 @@
  * and with a RotaryEmbedding in place of the Gated.
  */
 #include "planner/fuse/members.h"
+#include "planner/fuse/notes.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -153,13 +153,8 @@ static void link_nodes(struct planner *planner, int before, int node)
 
 static int note(struct planner *planner, int node, int into, strata_error *err)
 {
-    struct planner_fusion *f = &planner->fusions[node];
-    char text[400];
-    snprintf(text, sizeof text, "%.200s: %s", planner->nodes[into].layer->name, together);
-    free(f->reason);
-    f->possible = true;
-    f->into = into;
-    return (f->reason = duplicate(text, err)) ? STRATA_OK : STRATA_ENOMEM;
+    return notes_say(&planner->fusions[node], true, into, err, "%.200s: %s",
+                     planner->nodes[into].layer->name, together);
 }
 
 /* before, behind: nodes, or -1. */

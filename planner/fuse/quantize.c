@@ -10,9 +10,8 @@
  */
 #include "planner/fuse/chain.h"
 #include "planner/fuse/members.h"
+#include "planner/fuse/notes.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -251,25 +250,6 @@ static const char *make(struct made_layer *m, struct chain *c,
 
 /* ---- notes ------------------------------------------------------------------------- */
 
-static int note(struct planner_fusion *f, bool possible, int into, strata_error *err,
-                const char *format, ...) __attribute__((format(printf, 5, 6)));
-
-static int note(struct planner_fusion *f, bool possible, int into, strata_error *err,
-                const char *format, ...)
-{
-    char text[400];
-    va_list list;
-    if (f->reason && (f->possible || !possible))
-        return STRATA_OK; /* another can take it, or has said why not */
-    va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
-    va_end(list);
-    free(f->reason);
-    f->possible = possible;
-    f->into = into;
-    return (f->reason = duplicate(text, err)) ? STRATA_OK : STRATA_ENOMEM;
-}
-
 /* Of each Dequantize that a node reads, and of the Quantize that reads the node. */
 static int note_refusal(struct planner *planner, const int *reader, int node,
                         const char *why, strata_error *err)
@@ -280,14 +260,14 @@ static int note_refusal(struct planner *planner, const int *reader, int node,
     for (int i = 0; i < layer->n_inputs && status == STRATA_OK; i++) {
         const int p = net->tensors[layer->inputs[i]].producer;
         if (p >= 0 && is_type(&net->layers[p], "core::Dequantize@1"))
-            status =
-                note(&planner->fusions[p], false, node, err, "%s: %s", layer->name, why);
+            status = notes_add(&planner->fusions[p], false, node, err, "%s: %s",
+                               layer->name, why);
     }
     for (int k = 0; k < layer->n_outputs && status == STRATA_OK; k++) {
         const int next = reader[layer->outputs[k]];
         if (next >= 0 && is_type(&net->layers[next], "core::Quantize@1"))
-            status = note(&planner->fusions[next], false, node, err, "%s: %s",
-                          layer->name, why);
+            status = notes_add(&planner->fusions[next], false, node, err, "%s: %s",
+                               layer->name, why);
     }
     return status;
 }
@@ -311,14 +291,14 @@ static int note_group(struct planner *planner, const struct chain *c, strata_err
     const char *name = planner->nodes[node].layer->name;
     int status = STRATA_OK;
     for (int i = 0; i < c->n_from && status == STRATA_OK; i++)
-        status = note(&planner->fusions[c->from[i] - first], true, node, err, "%s: %s",
-                      name, how);
+        status = notes_add(&planner->fusions[c->from[i] - first], true, node, err,
+                           "%s: %s", name, how);
     if (c->addend && status == STRATA_OK)
-        status = note(&planner->fusions[c->addend - first], true, node, err, "%s: %s",
-                      name, how);
+        status = notes_add(&planner->fusions[c->addend - first], true, node, err,
+                           "%s: %s", name, how);
     for (int i = 1; i < c->n && status == STRATA_OK; i++)
-        status =
-            note(&planner->fusions[c->nodes[i]], true, node, err, "%s: %s", name, how);
+        status = notes_add(&planner->fusions[c->nodes[i]], true, node, err, "%s: %s",
+                           name, how);
     return status;
 }
 
@@ -365,8 +345,8 @@ static int add_rounded(struct planner *planner, const int *reader, int node,
     planner->nodes[node].next = next;
     planner->nodes[next].previous = node;
     int status = planner_add_group(planner, node, &made, 2, "rounded in its pass", err);
-    return status == STRATA_OK ? note(&planner->fusions[next], true, node, err,
-                                      "%s: rounded in its pass", layer->name)
+    return status == STRATA_OK ? notes_add(&planner->fusions[next], true, node, err,
+                                           "%s: rounded in its pass", layer->name)
                                : status;
 }
 

@@ -7,8 +7,8 @@
  * these leave.
  */
 #include "planner/fuse/members.h"
+#include "planner/fuse/notes.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -336,17 +336,9 @@ static int note(struct planner *planner, int node, int into, bool possible,
                 const char *why, strata_error *err)
 {
     struct planner_fusion *f = &planner->fusions[node];
-    char text[400];
-    if (f->possible || (f->reason && !possible))
-        return STRATA_OK; /* another can take it, or has been said to refuse */
-    if (into >= 0 && into != node)
-        snprintf(text, sizeof text, "%.200s: %s", planner->nodes[into].layer->name, why);
-    else
-        snprintf(text, sizeof text, "%s", why);
-    free(f->reason);
-    f->possible = possible;
-    f->into = into;
-    return (f->reason = duplicate(text, err)) ? STRATA_OK : STRATA_ENOMEM;
+    return into >= 0 && into != node ? notes_add(f, possible, into, err, "%.200s: %s",
+                                                 planner->nodes[into].layer->name, why)
+                                     : notes_add(f, possible, into, err, "%s", why);
 }
 
 /* What stands next to a chain, and a mean that is no Pooling. */
