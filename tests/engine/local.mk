@@ -55,7 +55,7 @@ tests_engine_devices_batcher_SOURCES = tests/engine/devices/batcher.c tests/engi
 tests_engine_engine_SOURCES = tests/engine/engine.c tests/engine/engine_session.h
 tests_engine_faults_SOURCES = tests/engine/faults.c tests/support/fault.c \
 	tests/support/fault.h tests/engine/batch_net.h
-tests_engine_devices_trials_SOURCES = tests/engine/devices/trials.c \
+tests_engine_devices_trials_SOURCES = tests/engine/devices/trials.c tests/support/graphs.h \
 	tests/support/fault.c tests/support/fault.h
 tests_engine_devices_trials_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_engine_devices_trials_LDADD = $(LDADD) $(JANSSON_LIBS)
@@ -72,7 +72,7 @@ tests_engine_quantized_fold_SOURCES = tests/engine/quantized/fold.c \
 tests_engine_quantized_fold_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_engine_quantized_fold_LDADD = $(LDADD) $(JANSSON_LIBS)
 tests_engine_devices_mixture_SOURCES = tests/engine/devices/mixture.c \
-	tests/engine/devices/played.h tests/engine/quantized/mixed_net.h \
+	tests/engine/devices/played.h tests/support/graphs.h tests/engine/quantized/mixed_net.h \
 	tests/engine/engine_saved.h tests/engine/engine_session.h
 tests_engine_devices_mixture_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_engine_devices_mixture_LDADD = $(LDADD) $(JANSSON_LIBS)

@@ -9,37 +9,12 @@
 #include "planner/cost/progress.h"
 #include "tests/broken/build.h"
 #include "tests/planner/planning.h"
+#include "tests/support/graphs.h"
 
-enum { LAUNCH_S = 1, LEAD_S = 1, MOST_WORK = 16 };
-
-struct work {
-    device_work run;
-    char payload[DEVICE_PAYLOAD];
-};
-struct graph {
-    struct work work[MOST_WORK];
-    int n, leads;
-};
-struct event {
-    strata_event event;
-    double when;
-};
+enum { LAUNCH_S = 1, LEAD_S = 1 };
 
 static double pushed; /* s */
-static struct graph *captured;
-static int captures, launches;
-
-static int put(strata_stream *s, device_work work, const void *payload, size_t bytes,
-               strata_error *err)
-{
-    struct work w = {.run = work};
-    memcpy(w.payload, payload, bytes);
-    if (!captured)
-        return w.run(w.payload, s, err);
-    cr_assert_lt(captured->n, MOST_WORK);
-    captured->work[captured->n++] = w;
-    return STRATA_OK;
-}
+static int launches;
 
 static int lead(strata_stream *s, strata_error *err)
 {
@@ -51,59 +26,18 @@ static int lead(strata_stream *s, strata_error *err)
     return STRATA_OK;
 }
 
-static int begin(strata_stream *s, strata_error *err)
-{
-    (void)s, (void)err;
-    cr_assert_null(captured);
-    captured = calloc(1, sizeof *captured);
-    captures++;
-    return STRATA_OK;
-}
-
-static int end(strata_stream *s, void **graph, strata_error *err)
-{
-    (void)s, (void)err;
-    *graph = captured;
-    captured = NULL;
-    return STRATA_OK;
-}
-
 static int launch(strata_stream *s, void *graph, strata_error *err)
 {
-    struct graph *g = graph;
-    int status = STRATA_OK;
+    const struct graph *g = graph;
     pushed += LAUNCH_S + g->leads * LEAD_S;
     launches++;
-    for (int i = 0; i < g->n && status == STRATA_OK; i++)
-        status = g->work[i].run(g->work[i].payload, s, err);
-    return status;
-}
-
-static void drop(struct device *d, void *graph)
-{
-    (void)d;
-    captures--;
-    free(graph);
-}
-
-static int event_create(struct device *d, strata_event **out, strata_error *err)
-{
-    struct event *e = calloc(1, sizeof *e);
-    (void)err;
-    e->event.device = d;
-    *out = &e->event;
-    return STRATA_OK;
-}
-
-static void event_destroy(strata_event *e)
-{
-    free(e);
+    return graph_run(g, s, err);
 }
 
 static int event_record(strata_event *e, strata_stream *s, strata_error *err)
 {
     (void)s, (void)err;
-    ((struct event *)e)->when = progress_now() + pushed;
+    ((struct graph_event *)e)->when = progress_now() + pushed;
     return STRATA_OK;
 }
 
@@ -111,47 +45,17 @@ static int event_elapsed(double *ms, strata_event *from, strata_event *to,
                          strata_error *err)
 {
     (void)err;
-    *ms = (((struct event *)to)->when - ((struct event *)from)->when) * 1e3;
-    return STRATA_OK;
-}
-
-static int synchronize(strata_stream *s, strata_error *err)
-{
-    (void)s, (void)err;
-    return STRATA_OK;
-}
-
-static int copy(strata_stream *s, void *to, const void *from, size_t bytes,
-                enum device_copy direction, strata_error *err)
-{
-    (void)s, (void)direction, (void)err;
-    memcpy(to, from, bytes);
-    return STRATA_OK;
-}
-
-static int fill(strata_stream *s, void *to, int byte, size_t bytes, strata_error *err)
-{
-    (void)s, (void)err;
-    memset(to, byte, bytes);
+    *ms = graph_elapsed(from, to) * 1e3;
     return STRATA_OK;
 }
 
 static struct device_ops ops_of(const struct device *host)
 {
-    struct device_ops ops = *host->ops;
-    ops.submit = put;
+    struct device_ops ops = graph_ops(host);
     ops.lead = lead;
-    ops.capture_begin = begin;
-    ops.capture_end = end;
     ops.graph_launch = launch;
-    ops.graph_destroy = drop;
-    ops.event_create = event_create;
-    ops.event_destroy = event_destroy;
     ops.event_record = event_record;
     ops.event_elapsed = event_elapsed;
-    ops.stream_synchronize = synchronize;
-    ops.copy = copy;
-    ops.fill = fill;
     return ops;
 }
 
@@ -209,7 +113,7 @@ static void expect_no_launches(bool cold)
     h->device = host;
     h->stream = stream;
     cr_expect_gt(launches, 0);
-    cr_expect_eq(captures, 0, "%d graphs are left", captures);
+    cr_expect_eq(graphs, 0, "%d graphs are left", graphs);
     for (size_t i = 0; i < t.n; i++) {
         const struct cost_entry *e = &t.entries[i];
         cr_expect(strstr(e->key, cold ? "cache=cold" : "cache=warm"), "%s", e->key);

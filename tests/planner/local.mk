@@ -44,7 +44,8 @@ tests_planner_near_SOURCES = tests/planner/near.c tests/planner/costing.h \
 	tests/planner/planning.h
 tests_planner_cost_keys_SOURCES = tests/planner/cost_keys.c tests/planner/costing.h \
 	tests/planner/planning.h
-tests_planner_cost_graph_SOURCES = tests/planner/cost_graph.c tests/planner/planning.h
+tests_planner_cost_graph_SOURCES = tests/planner/cost_graph.c tests/planner/planning.h \
+	tests/support/graphs.h
 tests_planner_explain_SOURCES = tests/planner/explain.c tests/planner/solver/draw.c \
 	tests/planner/solver/draw.h
 tests_planner_explain_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)

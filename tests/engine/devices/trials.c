@@ -12,98 +12,31 @@
 #include "planner/planner.h"
 #include "tests/broken/build.h"
 #include "tests/support/fault.h"
+#include "tests/support/graphs.h"
 
 TestSuite(trials, .fini = scratch_remove, .timeout = 600);
 
 #define OK(call) cr_assert_eq((call), STRATA_OK, "%s", err.message)
 
-enum { MOST_WORK = 16, LAYERS = 4, UNINTERRUPTED = -1 };
-
-struct work {
-    device_work run;
-    char payload[DEVICE_PAYLOAD];
-};
-struct graph {
-    struct work work[MOST_WORK];
-    int n;
-};
-struct event {
-    strata_event event;
-    double when;
-};
+enum { LAYERS = 4, UNINTERRUPTED = -1 };
 
 static double *clock_us, *stall_us;
 static int *states;
-static struct graph *captured;
-static int graphs, whole_runs, interrupt_at = UNINTERRUPTED;
-
-static int put(strata_stream *s, device_work work, const void *payload, size_t bytes,
-               strata_error *err)
-{
-    struct work w = {.run = work};
-    if (bytes > 0)
-        memcpy(w.payload, payload, bytes);
-    if (!captured)
-        return w.run(w.payload, s, err);
-    cr_assert_lt(captured->n, MOST_WORK);
-    captured->work[captured->n++] = w;
-    return STRATA_OK;
-}
-
-static int begin(strata_stream *s, strata_error *err)
-{
-    (void)s;
-    cr_assert_null(captured);
-    captured = zalloc(1, sizeof *captured, "a graph", err);
-    graphs += captured != NULL;
-    return captured ? STRATA_OK : STRATA_ENOMEM;
-}
-
-static int end(strata_stream *s, void **graph, strata_error *err)
-{
-    (void)s, (void)err;
-    *graph = captured;
-    captured = NULL;
-    return STRATA_OK;
-}
+static int whole_runs, interrupt_at = UNINTERRUPTED;
 
 static int launch(strata_stream *s, void *graph, strata_error *err)
 {
-    struct graph *g = graph;
-    int status = STRATA_OK;
-    for (int i = 0; i < g->n && status == STRATA_OK; i++)
-        status = g->work[i].run(g->work[i].payload, s, err);
+    const struct graph *g = graph;
+    const int status = graph_run(g, s, err);
     if (g->n == LAYERS && whole_runs++ == interrupt_at)
         progress_interrupt();
     return status;
 }
 
-static void drop(struct device *d, void *graph)
-{
-    (void)d;
-    graphs--;
-    free(graph);
-}
-
-static int event_create(struct device *d, strata_event **out, strata_error *err)
-{
-    struct event *e = zalloc(1, sizeof *e, "an event", err);
-    if (!e)
-        return STRATA_ENOMEM;
-    e->event.device = d;
-    *out = &e->event;
-    return STRATA_OK;
-}
-
-static void event_destroy(strata_event *e)
-{
-    free(e);
-}
-
 static int event_record(strata_event *e, strata_stream *s, strata_error *err)
 {
     (void)s, (void)err;
-    ((struct event *)e)->when = *clock_us;
+    ((struct graph_event *)e)->when = *clock_us;
     return STRATA_OK;
 }
 
@@ -111,28 +44,7 @@ static int event_elapsed(double *ms, strata_event *from, strata_event *to,
                          strata_error *err)
 {
     (void)err;
-    *ms = (((struct event *)to)->when - ((struct event *)from)->when) / 1e3;
-    return STRATA_OK;
-}
-
-static int synchronize(strata_stream *s, strata_error *err)
-{
-    (void)s, (void)err;
-    return STRATA_OK;
-}
-
-static int copy(strata_stream *s, void *to, const void *from, size_t bytes,
-                enum device_copy direction, strata_error *err)
-{
-    (void)s, (void)direction, (void)err;
-    memcpy(to, from, bytes);
-    return STRATA_OK;
-}
-
-static int fill(strata_stream *s, void *to, int byte, size_t bytes, strata_error *err)
-{
-    (void)s, (void)err;
-    memset(to, byte, bytes);
+    *ms = graph_elapsed(from, to) / 1e3;
     return STRATA_OK;
 }
 
@@ -151,24 +63,15 @@ static void play_device(struct play *p)
 {
     p->host = p->handle->device;
     p->own = p->handle->stream;
-    p->ops = *p->host->ops;
-    p->ops.submit = put;
+    p->ops = graph_ops(p->host);
     p->ops.lead = NULL;
     p->ops.stream_run_here = NULL;
     p->ops.stream_visit = NULL;
     p->ops.run_begin = NULL;
     p->ops.run_end = NULL;
-    p->ops.capture_begin = begin;
-    p->ops.capture_end = end;
     p->ops.graph_launch = launch;
-    p->ops.graph_destroy = drop;
-    p->ops.event_create = event_create;
-    p->ops.event_destroy = event_destroy;
     p->ops.event_record = event_record;
     p->ops.event_elapsed = event_elapsed;
-    p->ops.stream_synchronize = synchronize;
-    p->ops.copy = copy;
-    p->ops.fill = fill;
     p->device.ops = &p->ops;
     p->stream.device = &p->device;
     p->handle->device = &p->device;
