@@ -1,12 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Windows of two dims over a plane, and memory for planes: what plain loops and
- * definitions of convolutions inside of other layers share.
+ * Windows over a plane, and memory for planes: what plain loops and definitions of
+ * layers with windows share.
  */
 #ifndef PLUGINS_COMMON_PLANE_H
 #define PLUGINS_COMMON_PLANE_H
 
+#include <stdbool.h>
+
 #include "plugins/common/window.h"
+
+/* Where element i of a block of this size lies along each dim, in the order of memory. */
+static inline void plane_place(int64_t at[WINDOW_DIMS], const int64_t size[WINDOW_DIMS],
+                               int64_t i)
+{
+    at[0] = i / size[2] / size[1];
+    at[1] = i / size[2] % size[1];
+    at[2] = i % size[2];
+}
+
+/* And which it is. */
+static inline int64_t plane_element(const int64_t size[WINDOW_DIMS],
+                                    const int64_t at[WINDOW_DIMS])
+{
+    return (at[0] * size[1] + at[1]) * size[2] + at[2];
+}
+
+/* The input that a tap of output o's window sees; whether it is inside. */
+static inline bool plane_source(int64_t i[WINDOW_DIMS], const struct window *w,
+                                const int64_t o[WINDOW_DIMS], int64_t tap)
+{
+    int64_t k[WINDOW_DIMS];
+    bool inside = true;
+    plane_place(k, w->kernel, tap);
+    for (int d = 0; d < WINDOW_DIMS; d++) {
+        i[d] = o[d] * w->stride[d] - w->begin[d] + k[d] * w->dilation[d];
+        inside &= i[d] >= 0 && i[d] < w->in[d];
+    }
+    return inside;
+}
 
 /* Floats of n parts of memory, of as many planes of so many elements, and of all of it;
  * 0: too many. */

@@ -6,6 +6,7 @@
  * `depthwise` takes one channel a group in blocks of channels.
  */
 #include "plugins/common/filters.h"
+#include "plugins/common/plane.h"
 #include "plugins/common/quantized/factors.h"
 #include "plugins/common/walk.h"
 #include "plugins/convolution/band.h"
@@ -242,18 +243,9 @@ static double reference_element(const struct window *w, const double *in,
     double sum = 0;
     int64_t plane = window_in_count(w), i[WINDOW_DIMS];
     for (int64_t c = 0; c < channels; c++)
-        for (int64_t k = 0; k < window_kernel_count(w); k++, weight++) {
-            int64_t kernel[] = {k / w->kernel[2] / w->kernel[1],
-                                k / w->kernel[2] % w->kernel[1], k % w->kernel[2]};
-            int inside = 1;
-            for (int d = 0; d < WINDOW_DIMS; d++) {
-                i[d] = o[d] * w->stride[d] - w->begin[d] + kernel[d] * w->dilation[d];
-                inside &= i[d] >= 0 && i[d] < w->in[d];
-            }
-            if (inside)
-                sum += *weight *
-                       in[c * plane + (i[0] * w->in[1] + i[1]) * w->in[2] + i[2]];
-        }
+        for (int64_t k = 0; k < window_kernel_count(w); k++, weight++)
+            if (plane_source(i, w, o, k))
+                sum += *weight * in[c * plane + plane_element(w->in, i)];
     return sum;
 }
 
@@ -271,8 +263,8 @@ static int reference_run(const strata_node *n, const double *const *in,
     for (int64_t image = 0; image < n->in[0].dims[0]; image++)
         for (int64_t k = 0; k < filters; k++)
             for (int64_t i = 0; i < plane; i++) {
-                int64_t o[] = {i / w.out[2] / w.out[1], i / w.out[2] % w.out[1],
-                               i % w.out[2]};
+                int64_t o[WINDOW_DIMS];
+                plane_place(o, w.out, i);
                 int64_t channel = (image * p->groups + k / out_c) * in_c;
                 out[0][(image * filters + k) * plane + i] =
                     (weight[BIAS] ? weight[BIAS][k] : 0) +

@@ -9,6 +9,7 @@
 #include "plugins/common/filters.h"
 #include "plugins/common/quantized/factors.h"
 #include "plugins/common/image.h"
+#include "plugins/common/plane.h"
 #include "plugins/common/walk.h"
 #include "plugins/deconvolution/beside.h"
 
@@ -272,9 +273,8 @@ static void reference_add_row(const struct window *w, double *out, const double 
 static void reference_add(const struct window *w, double *out, const double *in,
                           int64_t tap, double weight)
 {
-    const int64_t k[] = {tap / w->kernel[2] / w->kernel[1],
-                         tap / w->kernel[2] % w->kernel[1], tap % w->kernel[2]};
-    int64_t at[WINDOW_DIMS];
+    int64_t k[WINDOW_DIMS], at[WINDOW_DIMS];
+    plane_place(k, w->kernel, tap);
     for (int64_t d = 0; d < w->in[0]; d++)
         for (int64_t h = 0; h < w->in[1]; h++, in += w->in[2]) {
             at[0] = d * w->stride[0] + k[0] * w->dilation[0] - w->begin[0];

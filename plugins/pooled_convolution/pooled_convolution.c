@@ -92,9 +92,8 @@ static float larger(float a, float x)
 static void slide(const struct window *w, const float *x, float *y, int64_t tap,
                   const float *factor)
 {
-    const int64_t k[] = {tap / w->kernel[2] / w->kernel[1],
-                         tap / w->kernel[2] % w->kernel[1], tap % w->kernel[2]};
-    int64_t lo[WINDOW_DIMS], hi[WINDOW_DIMS], shift[WINDOW_DIMS];
+    int64_t k[WINDOW_DIMS], lo[WINDOW_DIMS], hi[WINDOW_DIMS], shift[WINDOW_DIMS];
+    plane_place(k, w->kernel, tap);
     for (int d = 0; d < WINDOW_DIMS; d++) {
         window_valid(w, d, k[d], &lo[d], &hi[d]);
         shift[d] = k[d] * w->dilation[d] - w->begin[d];
@@ -221,21 +220,13 @@ static int run(const strata_run *r)
 static double exact_window(const struct window *w, const double *x, const double *weight,
                            int64_t o)
 {
-    const int64_t at[] = {o / w->out[2] / w->out[1], o / w->out[2] % w->out[1],
-                          o % w->out[2]};
+    int64_t at[WINDOW_DIMS], i[WINDOW_DIMS];
     double v = weight ? 0 : -INFINITY;
+    plane_place(at, w->out, o);
     for (int64_t k = 0; k < window_kernel_count(w); k++) {
-        const int64_t kernel[] = {k / w->kernel[2] / w->kernel[1],
-                                  k / w->kernel[2] % w->kernel[1], k % w->kernel[2]};
-        int64_t i[WINDOW_DIMS];
-        bool inside = true;
-        for (int d = 0; d < WINDOW_DIMS; d++) {
-            i[d] = at[d] * w->stride[d] - w->begin[d] + kernel[d] * w->dilation[d];
-            inside &= i[d] >= 0 && i[d] < w->in[d];
-        }
-        if (!inside)
+        if (!plane_source(i, w, at, k))
             continue;
-        const double e = x[(i[0] * w->in[1] + i[1]) * w->in[2] + i[2]];
+        const double e = x[plane_element(w->in, i)];
         v = weight ? v + weight[k] * e : e > v || isnan(e) ? e : v;
     }
     return v;

@@ -12,6 +12,7 @@
  */
 #include "plugins/common/dense.h"
 #include "plugins/common/image.h"
+#include "plugins/common/plane.h"
 #include "plugins/common/reduce/reduce.h"
 #include "plugins/common/walk.h"
 #include "plugins/common/window.h"
@@ -360,19 +361,15 @@ static double reference_element(const strata_pooling *p, const struct window *w,
     int64_t counted = 0;
     *index = -1;
     for (int64_t k = 0; k < window_kernel_count(w); k++) {
-        int64_t kernel[] = {k / w->kernel[2] / w->kernel[1],
-                            k / w->kernel[2] % w->kernel[1], k % w->kernel[2]};
         int64_t i[WINDOW_DIMS];
-        int inside = 1, padded = 1;
-        for (int d = 0; d < WINDOW_DIMS; d++) {
-            i[d] = o[d] * w->stride[d] - w->begin[d] + kernel[d] * w->dilation[d];
-            inside &= i[d] >= 0 && i[d] < w->in[d];
+        const bool inside = plane_source(i, w, o, k);
+        bool padded = true;
+        for (int d = 0; d < WINDOW_DIMS; d++)
             padded &= i[d] < w->in[d] + w->end[d];
-        }
         counted += p->count_include_pad ? padded : inside;
         if (!inside)
             continue;
-        int64_t at = (i[0] * w->in[1] + i[1]) * w->in[2] + i[2];
+        int64_t at = plane_element(w->in, i);
         double x = real ? ((const double *)in)[first + at]
                         : (double)((const int64_t *)in)[first + at];
         sum += p->kind == STRATA_POOL_LP ? pow(fabs(x), p->p) : x;
@@ -400,8 +397,8 @@ static int reference_run(const strata_node *n, const void *const *in,
     int64_t plane = window_out_count(&w), in_plane = window_in_count(&w);
     for (int64_t i = 0; i < n->in[0].dims[0] * n->in[0].dims[1] * plane; i++) {
         int64_t c = i / plane, rest = i % plane, index;
-        int64_t o[] = {rest / w.out[2] / w.out[1], rest / w.out[2] % w.out[1],
-                       rest % w.out[2]};
+        int64_t o[WINDOW_DIMS];
+        plane_place(o, w.out, rest);
         const double y = reference_element(p, &w, in[0], dtype, c * in_plane, o, &index);
         if (dense_is_real(dtype))
             ((double *)out[0])[i] = y;

@@ -6,6 +6,7 @@
  */
 #include "plugins/common/dense.h"
 #include "plugins/common/filters.h"
+#include "plugins/common/plane.h"
 #include "plugins/common/quantized/channels.h"
 #include "plugins/common/quantized/quantized.h"
 #include "plugins/common/walk.h"
@@ -156,20 +157,12 @@ static int32_t sum_of(const struct plain *c, const strata_tensor *in, int64_t n,
 {
     const struct window *w = &c->w;
     const int64_t taps = window_kernel_count(w), group = filter / c->out_c;
+    int64_t i[WINDOW_DIMS];
     int32_t sum = 0;
-    for (int64_t t = 0; t < taps; t++) {
-        const int64_t k[] = {t / w->kernel[2] / w->kernel[1],
-                             t / w->kernel[2] % w->kernel[1], t % w->kernel[2]};
-        int64_t i[WINDOW_DIMS];
-        int inside = 1;
-        for (int d = 0; d < WINDOW_DIMS; d++) {
-            i[d] = o[d] * w->stride[d] - w->begin[d] + k[d] * w->dilation[d];
-            inside &= i[d] >= 0 && i[d] < w->in[d];
-        }
-        if (inside)
+    for (int64_t t = 0; t < taps; t++)
+        if (plane_source(i, w, o, t))
             sum += channels_dot(in, channels_place(in, w, n, i), group * c->in_c, c->in_c,
                                 c->packed + (filter * taps + t) * c->in_c, zero);
-    }
     return sum;
 }
 
@@ -201,8 +194,8 @@ static int plain_run(const strata_run *r)
 #pragma omp parallel for schedule(static)
     for (int64_t task = 0; task < tasks; task++) {
         const int64_t n = task / plane, i = task % plane;
-        const int64_t o[] = {i / w->out[2] / w->out[1], i / w->out[2] % w->out[1],
-                             i % w->out[2]};
+        int64_t o[WINDOW_DIMS];
+        plane_place(o, w->out, i);
         const int64_t at = channels_place(out, w, n, o);
         for (int64_t k = 0; k < filters; k++) {
             const int32_t sum = sum_of(c, in, n, k, o, (int32_t)q->zero_in);
@@ -229,19 +222,9 @@ static int64_t defined_sum(const struct window *w, const int64_t *in,
     const int64_t plane = window_in_count(w);
     int64_t sum = 0, i[WINDOW_DIMS];
     for (int64_t c = 0; c < channels; c++)
-        for (int64_t k = 0; k < window_kernel_count(w); k++, weight++) {
-            const int64_t kernel[] = {k / w->kernel[2] / w->kernel[1],
-                                      k / w->kernel[2] % w->kernel[1], k % w->kernel[2]};
-            int inside = 1;
-            for (int d = 0; d < WINDOW_DIMS; d++) {
-                i[d] = o[d] * w->stride[d] - w->begin[d] + kernel[d] * w->dilation[d];
-                inside &= i[d] >= 0 && i[d] < w->in[d];
-            }
-            if (inside)
-                sum +=
-                    *weight *
-                    (in[c * plane + (i[0] * w->in[1] + i[1]) * w->in[2] + i[2]] - zero);
-        }
+        for (int64_t k = 0; k < window_kernel_count(w); k++, weight++)
+            if (plane_source(i, w, o, k))
+                sum += *weight * (in[c * plane + plane_element(w->in, i)] - zero);
     return sum;
 }
 
@@ -265,8 +248,8 @@ static int reference_run(const strata_node *n, const void *const *in,
     const int64_t plane = window_out_count(&w), depth = in_c * window_kernel_count(&w);
     for (int64_t e = 0; e < n->in[0].dims[0] * filters * plane; e++) {
         const int64_t i = e % plane, k = e / plane % filters, image = e / plane / filters;
-        const int64_t o[] = {i / w.out[2] / w.out[1], i / w.out[2] % w.out[1],
-                             i % w.out[2]};
+        int64_t o[WINDOW_DIMS];
+        plane_place(o, w.out, i);
         const int64_t channel = (image * groups + k / (filters / groups)) * in_c;
         const int64_t sum =
             defined_sum(&w, (const int64_t *)in[0] + channel * window_in_count(&w),

@@ -6,6 +6,7 @@
  */
 #include "plugins/common/dense.h"
 #include "plugins/common/filters.h"
+#include "plugins/common/plane.h"
 #include "plugins/common/quantized/channels.h"
 #include "plugins/common/walk.h"
 #include "plugins/common/deconvolution/deconvolution.h"
@@ -162,9 +163,9 @@ static int plain_setup(const strata_node *n, void *state)
 /* The input that element t of the kernel brings to output o; whether there is one. */
 static int source(const struct window *w, int64_t t, const int64_t *o, int64_t *i)
 {
-    const int64_t k[] = {t / w->kernel[2] / w->kernel[1], t / w->kernel[2] % w->kernel[1],
-                         t % w->kernel[2]};
+    int64_t k[WINDOW_DIMS];
     int inside = 1;
+    plane_place(k, w->kernel, t);
     for (int d = 0; d < WINDOW_DIMS; d++) {
         const int64_t at = o[d] + w->begin[d] - k[d] * w->dilation[d];
         i[d] = at / w->stride[d];
@@ -199,8 +200,8 @@ static int plain_run(const strata_run *r)
 #pragma omp parallel for schedule(static)
     for (int64_t task = 0; task < tasks; task++) {
         const int64_t n = task / plane, i = task % plane;
-        const int64_t o[] = {i / w->out[2] / w->out[1], i / w->out[2] % w->out[1],
-                             i % w->out[2]};
+        int64_t o[WINDOW_DIMS];
+        plane_place(o, w->out, i);
         const int64_t at = channels_place(out, w, n, o);
         for (int64_t k = 0; k < c->groups * c->out_c; k++) {
             const int32_t sum = sum_of(c, in, n, k, o, (int32_t)q->zero_in);
@@ -225,10 +226,9 @@ struct defined {
 /* Output of input i by element t of the kernel; -1: outside. */
 static int64_t target(const struct window *w, int64_t i, int64_t t)
 {
-    const int64_t in[] = {i / w->in[2] / w->in[1], i / w->in[2] % w->in[1], i % w->in[2]};
-    const int64_t k[] = {t / w->kernel[2] / w->kernel[1], t / w->kernel[2] % w->kernel[1],
-                         t % w->kernel[2]};
-    int64_t at = 0;
+    int64_t in[WINDOW_DIMS], k[WINDOW_DIMS], at = 0;
+    plane_place(in, w->in, i);
+    plane_place(k, w->kernel, t);
     for (int d = 0; d < WINDOW_DIMS; d++) {
         const int64_t o = in[d] * w->stride[d] + k[d] * w->dilation[d] - w->begin[d];
         if (o < 0 || o >= w->out[d])

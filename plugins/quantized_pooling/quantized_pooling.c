@@ -4,6 +4,7 @@
  * to 8 bits once; and maxima of floats that are rounded to 8 bits.
  */
 #include "plugins/common/dense.h"
+#include "plugins/common/plane.h"
 #include "plugins/common/quantized/channels.h"
 #include "plugins/common/walk.h"
 #include "plugins/quantized_pooling/average.h"
@@ -210,8 +211,8 @@ static void run_lanes(const strata_run *r)
 #pragma omp parallel for schedule(static) if (r->in[0].count > 1 << 16)
     for (int64_t task = 0; task < r->in[0].dims[0] * plane * blocks; task++) {
         const int64_t at = task / blocks, i = at % plane;
-        const int64_t o[] = {i / w->out[2] / w->out[1], i / w->out[2] % w->out[1],
-                             i % w->out[2]};
+        int64_t o[WINDOW_DIMS];
+        plane_place(o, w->out, i);
         average_lanes(r, at / plane, o, task % blocks * LANES);
     }
 }
@@ -240,8 +241,8 @@ static int run(const strata_run *r)
 #pragma omp parallel for schedule(static) if (in->count > 1 << 14)
     for (int64_t task = 0; task < tasks * channels; task++) {
         const int64_t c = task % channels, at = task / channels, i = at % plane;
-        const int64_t o[] = {i / w->out[2] / w->out[1], i / w->out[2] % w->out[1],
-                             i % w->out[2]};
+        int64_t o[WINDOW_DIMS];
+        plane_place(o, w->out, i);
         const struct place p = place_of(a, o);
         const struct fold f = fold_window(a, in, at / plane, &p, c);
         const float y =
@@ -266,17 +267,13 @@ static float defined_value(const strata_quantized_pooling *p, const struct windo
     struct fold f = {0, -INFINITY};
     int64_t counted = 0;
     for (int64_t k = 0; k < window_kernel_count(w); k++) {
-        const int64_t kernel[] = {k / w->kernel[2] / w->kernel[1],
-                                  k / w->kernel[2] % w->kernel[1], k % w->kernel[2]};
         int64_t i[WINDOW_DIMS];
-        int inside = 1, padded = 1;
-        for (int d = 0; d < WINDOW_DIMS; d++) {
-            i[d] = o[d] * w->stride[d] - w->begin[d] + kernel[d] * w->dilation[d];
-            inside &= i[d] >= 0 && i[d] < w->in[d];
+        const bool inside = plane_source(i, w, o, k);
+        bool padded = true;
+        for (int d = 0; d < WINDOW_DIMS; d++)
             padded &= i[d] < w->in[d] + w->end[d];
-        }
         counted += p->pooling.count_include_pad ? padded : inside;
-        const int64_t at = (i[0] * w->in[1] + i[1]) * w->in[2] + i[2];
+        const int64_t at = plane_element(w->in, i);
         if (inside && x)
             f.sum += x[at] - p->quantized.zero_in;
         else if (inside)
@@ -300,8 +297,8 @@ static int reference_run(const strata_node *n, const void *const *in,
     const int64_t plane = window_out_count(w), in_plane = window_in_count(w);
     for (int64_t e = 0; e < dense_count(&n->out[0]); e++) {
         const int64_t i = e % plane;
-        const int64_t o[] = {i / w->out[2] / w->out[1], i / w->out[2] % w->out[1],
-                             i % w->out[2]};
+        int64_t o[WINDOW_DIMS];
+        plane_place(o, w->out, i);
         const int64_t first = e / plane * in_plane;
         const int64_t *x = floats ? NULL : (const int64_t *)in[0] + first;
         quantized_define(&p->quantized, out[0], e,
