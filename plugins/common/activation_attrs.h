@@ -19,8 +19,8 @@
     {.name = called, .type = STRATA_F64, .offset = at, .def = STRATA_KIND_DEFAULT,       \
      .doc = "as in Activation; inf: the kind's own"}
 
-/* before, behind: of the names `activation`, `alpha` and `beta`; of: what it is a function
- * of. The kind's field is 0 for none, 1 + STRATA_RELU ... */
+/* before, behind: of the names `activation`, `alpha`, `beta`; of: whose function it is.
+ * The kind's field is 0 for none, 1 + STRATA_RELU ... */
 #define ACTIVATION_ATTRS(before, behind, at_kind, at_alpha, at_beta, of)                 \
     {.name = before "activation" behind, .type = STRATA_ENUM, .offset = at_kind,         \
      .choices = "none|" ACTIVATION_KINDS,                                                \

@@ -422,7 +422,7 @@ const struct tool_command tool_inspect = {
         "files\n"
         "they are in, functions; options other than -o are for engine files.\n\n"
         "Options:\n"
-        "      --layers          each node: impl, formats, shape, predicted time\n"
+        "      --layers          each layer: impl, formats, shape, predicted time\n"
         "      --reformats       each reformat, why it stands and what would remove it\n"
         "      --fusions         each layer that was or might have been fused\n"
         "      --dot=FILE        the plan for Graphviz or Netron ('-': standard output)\n"
