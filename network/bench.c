@@ -32,12 +32,14 @@ int network_bench(struct loader *l, struct config_section *s)
         {"in_flight", 1, 256, &b->in_flight},
     };
     static const char *const keys[] = {
-        "warmup",  "duration",  "iterations", "streams",    "contexts",
-        "threads", "in_flight", "transfers",  "cold_cache", "percentiles"};
+        "warmup",    "duration",  "iterations", "streams",    "contexts",   "threads",
+        "in_flight", "transfers", "turns",      "cold_cache", "percentiles"};
     const struct config_pair *warmup = config_get(s, "warmup");
     const struct config_pair *duration = config_get(s, "duration");
     const struct config_pair *transfers = config_get(s, "transfers");
     const struct config_pair *cold = config_get(s, "cold_cache");
+    const struct config_pair *turns = config_get(s, "turns");
+    bool takes = false;
     if (warmup)
         config_time(l->c, warmup, &b->warmup);
     if (duration)
@@ -51,6 +53,8 @@ int network_bench(struct loader *l, struct config_section *s)
         config_bool(l->c, transfers, &b->transfers);
     if (cold)
         config_bool(l->c, cold, &b->cold_cache);
+    if (turns && config_bool(l->c, turns, &takes))
+        b->turns = takes ? 1 : -1;
     read_percentiles(l, s);
     config_unknown(l->c, s, keys, ARRAY_LENGTH(keys));
     return STRATA_OK;

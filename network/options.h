@@ -79,6 +79,7 @@ struct bench_options {
     int64_t in_flight;                  /* runs under way at a time, of a stream */
     bool transfers;  /* copy the inputs to the device and the outputs back */
     bool cold_cache; /* empty the device's cache before each run */
+    int turns;       /* of the streams on their device: 1 yes, -1 no, 0 where it pays */
     double percentiles[BENCH_MAX_PERCENTILES];
     size_t n_percentiles;
 };

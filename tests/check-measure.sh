@@ -90,6 +90,10 @@ expect 0 '"streams":2,"contexts":3,"threads":1,"in_flight":2,"transfers":true.*p
     'bench begins with the [bench] section' $strata bench "$scratch/net.ini" -o jsonl
 expect 0 '"streams":1' 'options of bench win' $strata bench "$scratch/net.ini" -o jsonl \
     --streams 1
+expect 0 '"turns":true' 'turns are of [bench], too' $strata bench "$scratch/net.ini" \
+    -o jsonl --set bench.turns=yes
+expect 0 '"turns":false' 'and an option wins here, too' $strata bench \
+    "$scratch/net.ini" -o jsonl --set bench.turns=yes --no-turns
 expect 2 "101 is not a percentile" '[bench] is checked' $strata bench "$digits" \
     --set bench.percentiles=90,101
 expect 2 "unknown key 'stream'" '[bench] knows its keys' $strata bench "$digits" \

@@ -444,6 +444,8 @@ struct bench_settings bench_settings(const struct bench_arguments *a,
     o->in_flight = either(a->in_flight, o->in_flight);
     o->transfers = either(a->transfers, o->transfers);
     o->cold_cache = either(a->cold_cache, o->cold_cache);
+    if (s.turns == STRATA_TURNS_AUTO && o->turns)
+        s.turns = o->turns > 0 ? STRATA_TURNS_ON : STRATA_TURNS_OFF;
     if (o->contexts < o->streams)
         o->contexts = o->streams;
     if (o->threads == 0 || o->threads > o->streams)
