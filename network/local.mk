@@ -29,6 +29,7 @@ NETWORK_SOURCES = \
 	network/import/symbols/points.c \
 	network/import/symbols/settle.c \
 	network/import/symbols/step.c \
+	network/import/symbols/sum.c \
 	network/import/symbols/symbols.c \
 	network/import/symbols/symbols.h \
 	network/import/control/body.c \

@@ -297,7 +297,8 @@ static bool is_whole(const struct comparison *c, const struct constant *k, int d
     for (int p = 1; p < c->n; p++) {
         int changed = -1, n = 0;
         for (int i = 0; i < im->n_symbols; i++)
-            if (c->im[p]->symbols[i].value != im->symbols[i].value) {
+            if (!im->symbols[i].is_sum &&
+                c->im[p]->symbols[i].value != im->symbols[i].value) {
                 changed = i;
                 n++;
             }

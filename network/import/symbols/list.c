@@ -85,7 +85,7 @@ static bool say_part(const struct comparison *c, const int64_t *v, struct entry 
         const int64_t size = s->value, times = v[0] > size ? v[0] / size : 1,
                       over = v[0] < size && v[0] > 0 ? size / v[0] : 1;
         bool same =
-            !*s->reason && !s->first && s->step % over == 0 && s->most % over == 0;
+            !*s->reason && !s->first && !s->is_sum && s->step % over == 0 && s->most % over == 0;
         for (int p = 0; same && p < c->n; p++)
             same = c->im[p]->symbols[i].value * times == v[p] * over;
         if (same) {
