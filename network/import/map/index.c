@@ -347,6 +347,38 @@ static void finish_tuples(struct mapping *m)
         map_rank(m, 0, 0);
 }
 
+/* Whether indices are all places of the first dims, one after another. */
+static bool is_everywhere(const struct value *x, const struct value *index)
+{
+    const int depth = index->rank > 0 ? (int)index->dims[index->rank - 1] : 0;
+    int64_t at[STRATA_MAX_RANK] = {0};
+    if (!index->constant || depth < 1 || depth != index->rank - 1 || depth > x->rank)
+        return false;
+    for (int d = 0; d < depth; d++)
+        if (index->dims[d] != x->dims[d])
+            return false;
+    for (int64_t i = 0; i < value_count(index); i += depth) {
+        for (int d = 0; d < depth; d++)
+            if (value_integer(index, i + d) != at[d])
+                return false;
+        for (int d = depth; d-- > 0 && ++at[d] == x->dims[d];)
+            at[d] = 0;
+    }
+    return true;
+}
+
+/* What is written everywhere is the result, as a mask that is set as a whole. */
+static void finish_scattered(struct mapping *m)
+{
+    const struct value *x = map_input(m, 0), *index = map_input(m, 1);
+    if (!x || !index || !map_input(m, 2) || !is_everywhere(x, index) ||
+        strcmp(node_text(m->node, "reduction", "none"), "none") != 0)
+        return;
+    map_become(m, "Identity");
+    m->s->in[0] = m->node->in[2];
+    m->s->n_in = 1;
+}
+
 static const struct map_rule rules[] = {
     {.op = "Gather", .finish = make_gather},
     {.op = "GatherElements",
@@ -368,7 +400,8 @@ static const struct map_rule rules[] = {
      .layer = "Scatter",
      .fixed = "mode=nd",
      .ports = "xxx",
-     .names = "reduction=reduction"},
+     .names = "reduction=reduction",
+     .finish = finish_scattered},
     {.op = "TensorScatter", .finish = make_cached},
     {.op = "ReverseSequence",
      .layer = "ReverseSequence",
