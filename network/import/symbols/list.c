@@ -243,7 +243,12 @@ static bool say_reshape(const struct comparison *c, struct list *l)
     }
     if (n_open && inferred >= 0 && say_dim(c, l, inferred, rank, from, to))
         inferred = -1;
-    return say_open(c, l, open, n_open, inferred, to);
+    if (say_open(c, l, open, n_open, inferred, to))
+        return true;
+    if (inferred < 0) /* else what it is may have a name, and another be -1 */
+        return false;
+    open[inferred] = true;
+    return say_open(c, l, open, n_open + 1, -1, to);
 }
 
 /* ---- the text ---- */
