@@ -160,7 +160,7 @@ bool config_ints(struct config *c, const struct config_pair *p, int64_t min, int
 struct config_part {
     int symbol; /* index; -1: a number */
     int64_t times, over;
-    int plus; /* the other symbol of a sum; -1: none */
+    int plus;     /* the other symbol of a sum; -1: none */
     int64_t more; /* the number of a sum */
 };
 /* The same, where names with several sizes may stand: out has what their largest makes,

@@ -12,7 +12,10 @@
 #include "core/alloc.h"
 
 #define NUMBER_PART                                                                      \
-    (struct config_part){.symbol = -1, .times = 1, .over = 1, .plus = -1}
+    (struct config_part)                                                                 \
+    {                                                                                    \
+        .symbol = -1, .times = 1, .over = 1, .plus = -1                                  \
+    }
 
 /* ---- lists ---- */
 
@@ -151,9 +154,9 @@ static struct span next_int(struct span rest)
     int64_t ignored;
     bool fits;
     if (rest.n && is_letter(rest.text[0]))
-        while (n < rest.n && (is_letter(rest.text[n]) || is_digit(rest.text[n]) ||
-                              rest.text[n] == '*' || rest.text[n] == '/' ||
-                              rest.text[n] == '+'))
+        while (n < rest.n &&
+               (is_letter(rest.text[n]) || is_digit(rest.text[n]) ||
+                rest.text[n] == '*' || rest.text[n] == '/' || rest.text[n] == '+'))
             n++;
     else
         n = scan_int(rest, &ignored, &fits);

@@ -140,9 +140,8 @@ static int read_attributes(struct loader *l, struct draft *d)
             config_error(l->c, d->section->place,
                          "'%s' is the batch, and stands in a sum of %s",
                          l->net->symbols[l->net->batch_symbol].name, n->attr->name);
-        layer->names[layer->n_names++] =
-            (struct network_name){n->attr,       n->entry, symbol,      n->part.times,
-                                  n->part.over, plus,     n->part.more};
+        layer->names[layer->n_names++] = (struct network_name){
+            n->attr, n->entry, symbol, n->part.times, n->part.over, plus, n->part.more};
     }
     free(names.v);
     return status;

@@ -19,16 +19,16 @@
 
 /* Dims of inputs that the model leaves free. */
 struct symbol {
-    const char *symbol;              /* the model's; "": the first dim, without a name */
+    const char *symbol; /* the model's; "": the first dim, without a name */
     char name[2 * CONFIG_MAX_KEY + 2]; /* in [profile]; of a sum "past+T" */
-    int64_t value;                   /* in this import */
-    int64_t least, most;             /* in [profile]; equal: one size */
-    int64_t step;                    /* sizes are so many of it from `most` */
-    bool open;                       /* no option tells where the range begins */
-    int64_t sizes[CONFIG_MAX_SIZES]; /* that are listed there, ascending to `most` */
+    int64_t value;                     /* in this import */
+    int64_t least, most;               /* in [profile]; equal: one size */
+    int64_t step;                      /* sizes are so many of it from `most` */
+    bool open;                         /* no option tells where the range begins */
+    int64_t sizes[CONFIG_MAX_SIZES];   /* that are listed there, ascending to `most` */
     size_t n;
-    bool first;                 /* inputs' shapes begin with it: the batch */
-    bool assumed;               /* no option tells its sizes */
+    bool first;   /* inputs' shapes begin with it: the batch */
+    bool assumed; /* no option tells its sizes */
     /* A sum of symbols, -1: none, and a number; it has no sizes of its own (sum.c). */
     bool is_sum;
     int first_summand, second_summand;

@@ -26,11 +26,10 @@ static size_t add_sum(char *text, size_t size, const strata_network *net,
                       const struct network_sum *sum)
 {
     const char *first = net->symbols[sum->first].name;
-    return (size_t)(sum->second >= 0
-                        ? snprintf(text, size, " x %s+%s", first,
-                                   net->symbols[sum->second].name)
-                        : snprintf(text, size, " x %s+%lld", first,
-                                   (long long)sum->more));
+    return (size_t)(sum->second >= 0 ? snprintf(text, size, " x %s+%s", first,
+                                                net->symbols[sum->second].name)
+                                     : snprintf(text, size, " x %s+%lld", first,
+                                                (long long)sum->more));
 }
 
 /* Dims behind the first, where names of [profile] stay. */

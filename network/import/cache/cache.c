@@ -12,7 +12,12 @@
 
 #include "core/alloc.h"
 
-enum { PAST_KEY = 3, PRESENT_KEY = 1, SEQLENS = 5, COSINES = 7 }; /* ports of GroupQueryAttention */
+enum {
+    PAST_KEY = 3,
+    PRESENT_KEY = 1,
+    SEQLENS = 5,
+    COSINES = 7
+}; /* ports of GroupQueryAttention */
 
 static const struct onnx_value *find_named(const struct onnx_value *all, size_t n,
                                            const char *name)

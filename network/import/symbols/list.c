@@ -86,8 +86,8 @@ static bool say_part(const struct comparison *c, const int64_t *v, struct entry 
         const struct symbol *s = &im->symbols[i];
         const int64_t size = s->value, times = v[0] > size ? v[0] / size : 1,
                       over = v[0] < size && v[0] > 0 ? size / v[0] : 1;
-        bool same =
-            !*s->reason && !s->first && !s->is_sum && s->step % over == 0 && s->most % over == 0;
+        bool same = !*s->reason && !s->first && !s->is_sum && s->step % over == 0 &&
+                    s->most % over == 0;
         for (int p = 0; same && p < c->n; p++)
             same = c->im[p]->symbols[i].value * times == v[p] * over;
         if (same) {
@@ -118,8 +118,12 @@ static bool say_sum(const struct comparison *c, const int64_t *v, struct entry *
             same = v[p] == c->im[p]->symbols[a].value + more +
                                (b < 0 ? 0 : c->im[p]->symbols[b].value);
         if (same) {
-            *out = (struct entry){.symbol = a, .times = 1, .over = 1, .sum = true,
-                                  .plus = b, .number = more};
+            *out = (struct entry){.symbol = a,
+                                  .times = 1,
+                                  .over = 1,
+                                  .sum = true,
+                                  .plus = b,
+                                  .number = more};
             return true;
         }
     }
@@ -307,9 +311,9 @@ static const char *print_list(const struct comparison *c, const struct list *l)
     const char *text = "";
     for (int d = 0; d < l->n && text; d++) {
         const char *entry = print_entry(c, &l->any[d]);
-        text = entry ? arena_print(&c->im[0]->g.arena, "%s%s%s", text, d ? ", " : "",
-                                   entry)
-                     : NULL;
+        text = entry
+                   ? arena_print(&c->im[0]->g.arena, "%s%s%s", text, d ? ", " : "", entry)
+                   : NULL;
     }
     return text;
 }

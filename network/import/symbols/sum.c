@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dims that are the sum of others: of a decoder's mask, which is as long as what its cache
- * holds and what a run adds. A model says so by the dim's name, "past + length", or
+ * Dims that are the sum of others: of a decoder's mask, which is as long as what its
+ * cache holds and what a run adds. A model says so by the dim's name, "past + length", or
  * refuses all other sizes. Such a dim has no sizes of its own: [profile] has none, and
  * shapes and lists say "past+length".
  */

@@ -89,9 +89,9 @@ Test(size_sums, what_no_sum_is)
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         struct net n;
         strata_error err;
-        cr_expect_neq(open_sizes(&n, refused[i].profile, refused[i].shape,
-                                 refused[i].layers, &err),
-                      STRATA_OK, "%s", refused[i].says);
+        cr_expect_neq(
+            open_sizes(&n, refused[i].profile, refused[i].shape, refused[i].layers, &err),
+            STRATA_OK, "%s", refused[i].says);
         cr_expect_not_null(strstr(err.message, refused[i].says), "%s", err.message);
         close_net(&n);
     }

@@ -290,12 +290,12 @@ static const char decoder[] =
     "input past.key f batchx1xpastxdim\ninput past.value f batchx1xpastxdim\n"           \
     "init table f 3x6 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7 8 9\n"                             \
     "init w f 6x6 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7 "  \
-    "8 9\ninit b f 6 1 2 3 4 5 6\ninit c f 8x1 " ANGLES "\n"                          \
-    "init one i 1 1\ninit first i - 1\n"                                                \
-    "node ReduceSum mask,one -> sum keepdims=0\nnode Sub sum,one -> less\n"             \
-    "node Cast less -> seqlens to=6\nnode Shape mask -> dims\n"                         \
-    "node Gather dims,first -> wide\nnode Cast wide -> all to=6\n"                      \
-    "node Gather table,ids -> x\n" query                                                \
+    "8 9\ninit b f 6 1 2 3 4 5 6\ninit c f 8x1 " ANGLES "\n"                             \
+    "init one i 1 1\ninit first i - 1\n"                                                 \
+    "node ReduceSum mask,one -> sum keepdims=0\nnode Sub sum,one -> less\n"              \
+    "node Cast less -> seqlens to=6\nnode Shape mask -> dims\n"                          \
+    "node Gather dims,first -> wide\nnode Cast wide -> all to=6\n"                       \
+    "node Gather table,ids -> x\n" query                                                 \
     "node com.microsoft::GroupQueryAttention q,_,_,past.key,past.value,seqlens,"         \
     "all" inputs " -> y,present.key,present.value num_heads=1 kv_num_heads=1" more "\n"  \
     "output y\noutput present.key\noutput present.value\n"
@@ -340,8 +340,8 @@ Test(import_grouped, dims_of_heads_follow_from_products)
 /* Its window is that of the mask; keys outside of it stay in the state, unseen. */
 Test(import_grouped, a_windowed_cache_is_a_state_of_all_keys)
 {
-    static const char model[] =
-        NAMED("node MatMul x,w -> q\n", "", " local_window_size=3 sliding_window_cache=1");
+    static const char model[] = NAMED("node MatMul x,w -> q\n", "",
+                                      " local_window_size=3 sliding_window_cache=1");
     const struct import_options options = {.cache = 16};
     char *text = text_of(model, &options);
     cr_expect(strstr(text, "[state past.key]\nshape = batch x 1 x 16 x 2\n"), "%s", text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Decoders' masks, which are as long as what a cache holds and what a run adds: a dim that
- * is the sum of two others, or of one and a number.
+ * Decoders' masks, which are as long as what a cache holds and what a run adds: a dim
+ * that is the sum of two others, or of one and a number.
  */
 #include "tests/network/import/any_size/any_size.h"
 
@@ -50,13 +50,13 @@ static const struct {
     const char *says;
 } kept[] = {
     {"a sum by its name", SCORES MASKED, "P+T", false, "shape = batch x P+T\n"},
-    {"a sum that the model asks for", SCORES MASKED, "S", false,
-     "shape = batch x T+P\n"},
-    {"a past and one token, by name", SCORES MASKED, "P+1", true, "shape = batch x P+1\n"},
+    {"a sum that the model asks for", SCORES MASKED, "S", false, "shape = batch x T+P\n"},
+    {"a past and one token, by name", SCORES MASKED, "P+1", true,
+     "shape = batch x P+1\n"},
     {"a past and one token", SCORES MASKED, "S", true, "shape = batch x P+1\n"},
-    {"a causal mask", SCORES CAUSAL
-     "init one i 1 1\nnode Unsqueeze m,one -> u\nnode Add sc,u -> a\n"
-     "node Softmax a -> y axis=-1\noutput y\n",
+    {"a causal mask",
+     SCORES CAUSAL "init one i 1 1\nnode Unsqueeze m,one -> u\nnode Add sc,u -> a\n"
+                   "node Softmax a -> y axis=-1\noutput y\n",
      "S", false, "begin = P\n"},
     {"a reshape of all keys",
      "input x f @x#x2\ninput m f 1\ninput z f @x$x2\nnode Concat z,x -> j axis=1\n"
@@ -64,7 +64,8 @@ static const struct {
      "node Shape e -> s start=2 end=3\ninit h i 1 -1\nnode Concat h,s -> d axis=0\n"
      "node Reshape e,d -> r\nnode Softmax r -> f axis=1\nnode Mul f,m -> y\noutput y\n",
      "S", false, "T+P\n"},
-    {"a mask that is read by tuples", SCORES
+    {"a mask that is read by tuples",
+     SCORES
      "node Shape m -> ms\nnode Size m -> all\ninit i0 i - 0\ninit i1 i - 1\n"
      "node Range i0,all,i1 -> flat\ninit end i 1 1\nnode Gather ms,end -> width\n"
      "node Div flat,width -> b\nnode Mod flat,width -> k\nnode Unsqueeze b,end -> b1\n"
