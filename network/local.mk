@@ -31,6 +31,7 @@ NETWORK_SOURCES = \
 	network/import/symbols/step.c \
 	network/import/symbols/sum.c \
 	network/import/symbols/symbols.c \
+	network/import/symbols/total.c \
 	network/import/symbols/symbols.h \
 	network/import/control/body.c \
 	network/import/control/control.c \

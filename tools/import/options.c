@@ -186,7 +186,7 @@ static const struct onnx_tensor *make_truth(struct model_options *o, bool is,
         return NULL;
     o->made[o->n_made++] = t;
     *t = (struct onnx_tensor){.name = "",
-                              .type = type_of(weight_dtype_of(STRATA_BOOL)),
+                              .type = ONNX_BOOL,
                               .rank = 1,
                               .dims = {1},
                               .data = &truths[is],

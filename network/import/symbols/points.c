@@ -18,11 +18,6 @@ static const double shares[][3] = {{1, .67, .41}, {1, .79, .53}, {.97, .71, .47}
 
 /* ---- sizes ---- */
 
-int64_t symbol_fixed(const struct symbol *s)
-{
-    return s->first ? s->sizes[0] : s->most;
-}
-
 void search_fixed(const struct search *x, int64_t *sizes)
 {
     for (int i = 0; i < x->start.n_symbols; i++)
