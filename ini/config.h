@@ -155,11 +155,13 @@ bool config_time(struct config *c, const struct config_pair *p, uint64_t *out);
  * that [profile] defines stands for its value. */
 bool config_ints(struct config *c, const struct config_pair *p, int64_t min, int64_t max,
                  int64_t *out, size_t max_n, size_t *n);
-/* What a size of a symbol is in a list: "H", "H*2", "H/8", which is exact at all sizes.
- */
+/* What a size of a symbol is in a list: "H", "H*2", "H/8", which is exact at all sizes,
+ * "past+T", "past+1". */
 struct config_part {
     int symbol; /* index; -1: a number */
     int64_t times, over;
+    int plus;     /* the other symbol of a sum; -1: none */
+    int64_t more; /* the number of a sum */
 };
 /* The same, where names with several sizes may stand: out has what their largest makes,
  * and parts has max_n entries. */

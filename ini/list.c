@@ -11,6 +11,12 @@
 
 #include "core/alloc.h"
 
+#define NUMBER_PART                                                                      \
+    (struct config_part)                                                                 \
+    {                                                                                    \
+        .symbol = -1, .times = 1, .over = 1, .plus = -1                                  \
+    }
+
 /* ---- lists ---- */
 
 int config_symbol(const struct config *c, const char *name, size_t length)
@@ -44,6 +50,49 @@ static bool read_factor(struct config *c, const struct config_pair *p, struct sp
     return false;
 }
 
+/* "+T" or "+1" behind a name; *least and *most grow by its sizes. */
+static bool read_summand(struct config *c, const struct config_pair *p, struct span s,
+                         struct config_part *part, int64_t *least, int64_t *most)
+{
+    const struct span other = {s.text + 1, s.n - 1};
+    int64_t number;
+    if (!other.n || !is_letter(other.text[0])) {
+        if (!span_int(c, p, other, 1, INT32_MAX, &number))
+            return false;
+        part->more = number;
+        *least += number;
+        *most += number;
+        return true;
+    }
+    const int index = config_symbol(c, other.text, other.n);
+    if (index < 0) {
+        config_error(c, span_place(c, p, other),
+                     "'%.*s' is neither an integer nor a name that [profile] defines",
+                     (int)other.n, other.text);
+        return false;
+    }
+    const struct config_symbol *found = &c->symbols[index];
+    if (found->most < 0) /* its error was recorded */
+        return false;
+    if (found->least == found->most)
+        part->more = found->most;
+    else
+        part->plus = index;
+    *least += found->least;
+    *most += found->most;
+    return true;
+}
+
+/* A symbol with one size and one with several: the latter stands first. */
+static void order_part(struct config_part *part, const struct config_symbol *first)
+{
+    if (first->least != first->most || part->plus < 0)
+        return;
+    part->symbol = part->plus;
+    part->plus = -1;
+    part->more = first->most;
+}
+
 /* The number a symbol stands for; of several the largest, and *named is then the symbol.
  */
 static bool read_symbol(struct config *c, const struct config_pair *p, struct span all,
@@ -51,10 +100,12 @@ static bool read_symbol(struct config *c, const struct config_pair *p, struct sp
 {
     char range[RANGE_TEXT];
     size_t n = 0;
-    while (n < all.n && all.text[n] != '*' && all.text[n] != '/')
+    while (n < all.n && !strchr("*/+", all.text[n]))
         n++;
+    const struct span rest = {all.text + n, all.n - n};
+    const bool sum = rest.n && rest.text[0] == '+';
     const struct span s = {all.text, n};
-    struct config_part part = {.symbol = -1, .times = 1, .over = 1};
+    struct config_part part = NUMBER_PART;
     const int index = config_symbol(c, s.text, s.n);
     if (index < 0) {
         config_error(c, span_place(c, p, s),
@@ -67,11 +118,13 @@ static bool read_symbol(struct config *c, const struct config_pair *p, struct sp
     const struct config_symbol *found = &c->symbols[index];
     if (found->most < 0) /* its error was recorded */
         return false;
-    if (!read_factor(c, p, (struct span){all.text + n, all.n - n}, found, &part))
+    if (!sum && !read_factor(c, p, rest, found, &part))
         return false;
-    const int64_t least = found->least * part.times / part.over,
-                  most = found->most * part.times / part.over;
-    if (found->least != found->most && !named) {
+    int64_t least = found->least * part.times / part.over,
+            most = found->most * part.times / part.over;
+    if (sum && !read_summand(c, p, rest, &part, &least, &most))
+        return false;
+    if (least != most && !named) {
         config_error(
             c, span_place(c, p, s),
             "'%.*s' has several sizes in [profile]; it stands in shapes of inputs and in "
@@ -85,8 +138,9 @@ static bool read_symbol(struct config *c, const struct config_pair *p, struct sp
                      (int)all.n, all.text, least < min ? least : most, range);
         return false;
     }
-    if (named && found->least != found->most) {
+    if (named && least != most) {
         part.symbol = index;
+        order_part(&part, found);
         *named = part;
     }
     *out = most;
@@ -100,8 +154,9 @@ static struct span next_int(struct span rest)
     int64_t ignored;
     bool fits;
     if (rest.n && is_letter(rest.text[0]))
-        while (n < rest.n && (is_letter(rest.text[n]) || is_digit(rest.text[n]) ||
-                              rest.text[n] == '*' || rest.text[n] == '/'))
+        while (n < rest.n &&
+               (is_letter(rest.text[n]) || is_digit(rest.text[n]) ||
+                rest.text[n] == '*' || rest.text[n] == '/' || rest.text[n] == '+'))
             n++;
     else
         n = scan_int(rest, &ignored, &fits);
@@ -136,7 +191,7 @@ bool span_ints(struct config *c, const struct config_pair *p, struct span s, int
     size_t count = 0;
     char separator = 0;
     for (size_t i = 0; parts && i < max_n; i++)
-        parts[i] = (struct config_part){.symbol = -1, .times = 1, .over = 1};
+        parts[i] = NUMBER_PART;
     for (;;) {
         struct span item = next_int(rest);
         int64_t value;

@@ -252,8 +252,11 @@ int network_rebatch(strata_network **out, const strata_network *net, int64_t bat
     r.tensors = zalloc(network_most_tensors(net), sizeof *r.tensors, "tensors", err);
     status = r.carries && r.tensors ? network_version(&r.net, net, err) : STRATA_ENOMEM;
     if (status == STRATA_OK) {
+        int64_t sizes[NETWORK_MAX_SYMBOLS];
+        for (size_t i = 0; i < net->n_symbols; i++)
+            sizes[i] = (int)i == net->batch_symbol ? batch : -1;
         set_inputs(&r);
-        network_name_size(r.net, net->batch_symbol, batch);
+        network_name_sizes(r.net, sizes);
         status = infer_layers(&r, err);
     }
     free(r.carries);

@@ -160,9 +160,15 @@ static void name_dims(const struct loader *l, struct network_input *in,
                       const struct network_tensor *t,
                       const struct config_part parts[STRATA_MAX_RANK])
 {
-    for (int d = 0; d < STRATA_MAX_RANK; d++)
-        in->symbols[d] =
-            (int8_t)(d < t->rank ? network_symbol_of(l->net, l->c, parts[d].symbol) : -1);
+    for (int d = 0; d < STRATA_MAX_RANK; d++) {
+        const bool is = d < t->rank;
+        const int first = is ? network_symbol_of(l->net, l->c, parts[d].symbol) : -1,
+                  second = is ? network_symbol_of(l->net, l->c, parts[d].plus) : -1;
+        const bool sum = is && (parts[d].plus >= 0 || parts[d].more);
+        in->symbols[d] = (int8_t)(sum ? -1 : first);
+        in->sums[d] = (struct network_sum){(int8_t)(sum ? first : -1), (int8_t)second,
+                                           is ? parts[d].more : 0};
+    }
 }
 
 int network_input(struct loader *l, struct config_section *s)

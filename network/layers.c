@@ -131,10 +131,17 @@ static int read_attributes(struct loader *l, struct draft *d)
         status = STRATA_ENOMEM;
     for (size_t i = 0; layer->names && i < names.n; i++) {
         const struct attribute_name *n = &names.v[i];
-        const int symbol = network_symbol_of(l->net, l->c, n->part.symbol);
-        if (symbol >= 0) /* more than there may be: its error was recorded */
-            layer->names[layer->n_names++] = (struct network_name){
-                n->attr, n->entry, symbol, n->part.times, n->part.over};
+        const int symbol = network_symbol_of(l->net, l->c, n->part.symbol),
+                  plus = network_symbol_of(l->net, l->c, n->part.plus);
+        if (symbol < 0) /* more than there may be: its error was recorded */
+            continue;
+        if ((n->part.plus >= 0 || n->part.more) && l->net->batch_symbol >= 0 &&
+            (symbol == l->net->batch_symbol || plus == l->net->batch_symbol))
+            config_error(l->c, d->section->place,
+                         "'%s' is the batch, and stands in a sum of %s",
+                         l->net->symbols[l->net->batch_symbol].name, n->attr->name);
+        layer->names[layer->n_names++] = (struct network_name){
+            n->attr, n->entry, symbol, n->part.times, n->part.over, plus, n->part.more};
     }
     free(names.v);
     return status;

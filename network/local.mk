@@ -29,7 +29,9 @@ NETWORK_SOURCES = \
 	network/import/symbols/points.c \
 	network/import/symbols/settle.c \
 	network/import/symbols/step.c \
+	network/import/symbols/sum.c \
 	network/import/symbols/symbols.c \
+	network/import/symbols/total.c \
 	network/import/symbols/symbols.h \
 	network/import/control/body.c \
 	network/import/control/control.c \

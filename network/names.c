@@ -25,22 +25,42 @@ static bool is_first_of_list(const struct network_layer *layer, size_t i)
 bool network_begins_with(const struct network_layer *layer, int symbol)
 {
     for (size_t i = 0; i < layer->n_names; i++)
-        if (layer->names[i].symbol == symbol && layer->names[i].entry == 0)
+        if (layer->names[i].symbol == symbol && layer->names[i].plus < 0 &&
+            layer->names[i].entry == 0)
             return true;
     return false;
 }
 
-void network_name_size(strata_network *version, int symbol, int64_t size)
+void network_name_sizes(strata_network *version, const int64_t *sizes)
 {
     for (size_t i = 0; i < version->n_layers; i++) {
         const struct network_layer *layer = &version->layers[i];
         for (size_t k = 0; k < layer->n_names; k++) {
             const struct network_name *name = &layer->names[k];
-            if (name->symbol == symbol) /* the version's own: copy_params */
+            const int64_t size = sizes[name->symbol],
+                          other = name->plus < 0 ? 0 : sizes[name->plus];
+            if (size >= 0 && other >= 0) /* the version's own: copy_params */
                 ((int64_t *)list_of(layer, name)->v)[name->entry] =
-                    size * name->times / name->over;
+                    size * name->times / name->over + other + name->more;
         }
     }
+}
+
+int64_t network_sum_size(const struct network_sum *sum, const int64_t *sizes)
+{
+    return sizes[sum->first] + (sum->second < 0 ? 0 : sizes[sum->second]) + sum->more;
+}
+
+void network_sum_range(const strata_network *net, const struct network_sum *sum,
+                       int64_t *least, int64_t *most)
+{
+    int64_t sizes[NETWORK_MAX_SYMBOLS];
+    for (size_t i = 0; i < net->n_symbols; i++)
+        sizes[i] = net->symbols[i].least;
+    *least = network_sum_size(sum, sizes);
+    for (size_t i = 0; i < net->n_symbols; i++)
+        sizes[i] = net->symbols[i].most;
+    *most = network_sum_size(sum, sizes);
 }
 
 /* In int64_t: the parameters, and behind them those of their lists that name symbols. */

@@ -35,12 +35,19 @@ struct network_tensor {
     uint64_t formats; /* the user's pin (`format =` of the layer); 0: free */
 };
 
+/* A dim that is a symbol's size and more: "past+T", "past+1". */
+struct network_sum {
+    int8_t first, second; /* symbols; first -1: it is none; second -1: a number alone */
+    int64_t more;
+};
+
 struct network_input {
     char *name;
     int tensor;
     struct format format; /* as bound by the application; fp32:nchw by default */
     struct image_transform transform;
     int8_t symbols[STRATA_MAX_RANK]; /* of each dim: the network's, or -1: a number */
+    struct network_sum sums[STRATA_MAX_RANK]; /* what a dim without a symbol is */
     bool pads_any; /* pad lanes come with any content, else zero */
 };
 
@@ -123,6 +130,8 @@ struct network_name {
     const strata_attr *attr; /* STRATA_INTS */
     int entry, symbol;
     int64_t times, over; /* the size by this, which divides it */
+    int plus;            /* and the size of that symbol; -1: none */
+    int64_t more;        /* and so many */
 };
 
 struct network_layer {
@@ -232,8 +241,14 @@ int network_resize(strata_network **out, const strata_network *net, const int64_
 /* A version of a network whose tensors alone are its own, as the base has them, and
  * parameters that name symbols. */
 int network_version(strata_network **out, const strata_network *base, strata_error *err);
-/* Such parameters hold the size of a symbol from now on, in a version. names.c */
-void network_name_size(strata_network *version, int symbol, int64_t size);
+/* Such parameters hold these sizes of symbols from now on, in a version; those below 0
+ * stay. names.c */
+void network_name_sizes(strata_network *version, const int64_t *sizes);
+/* What a sum is at these sizes. names.c */
+int64_t network_sum_size(const struct network_sum *sum, const int64_t *sizes);
+/* The same at the least and the largest sizes. */
+void network_sum_range(const strata_network *net, const struct network_sum *sum,
+                       int64_t *least, int64_t *most);
 /* Whether a list of the layer begins with the symbol. */
 bool network_begins_with(const struct network_layer *layer, int symbol);
 /* Whether what a layer's shape gave is a tensor. shapes.c */

@@ -70,7 +70,9 @@ static bool is_first_only(const strata_network *net, int symbol, bool *stands)
             if (net->inputs[i].symbols[d] == symbol) {
                 *stands = true;
                 first &= d == 0;
-            }
+            } else if (net->inputs[i].sums[d].first == symbol ||
+                       net->inputs[i].sums[d].second == symbol)
+                first = false;
     return first && *stands;
 }
 

@@ -134,14 +134,15 @@ int network_resize(strata_network **out, const strata_network *net, const int64_
     *out = NULL;
     if (status != STRATA_OK)
         return status;
-    for (size_t i = 0; i < net->n_symbols; i++)
-        network_name_size(other, (int)i, sizes[i]);
+    network_name_sizes(other, sizes);
     for (size_t i = 0; i < net->n_inputs; i++) {
         const struct network_input *in = &net->inputs[i];
         struct network_tensor *t = &other->tensors[in->tensor];
         for (int d = 0; d < t->rank; d++)
             if (in->symbols[d] >= 0)
                 t->dims[d] = sizes[in->symbols[d]];
+            else if (in->sums[d].first >= 0)
+                t->dims[d] = network_sum_size(&in->sums[d], sizes);
     }
     status = infer_layers(other, sizes, err);
     if (status == STRATA_OK)

@@ -69,6 +69,11 @@ static void check_rows(struct loader *l, const struct network_state *state,
                          "'%s' of state '%s' has several sizes: a state keeps its shape; "
                          "give it the largest as a number",
                          l->net->symbols[in->symbols[d]].name, in->name);
+        else if (in->sums[d].first >= 0)
+            config_error(l->c, state->place,
+                         "dim %d of state '%s' has several sizes: a state keeps its "
+                         "shape; give it the largest as a number",
+                         d, in->name);
     if (format_desc(&desc, in->format, t->dims, t->rank, &why) != STRATA_OK)
         config_failed(l->c, state->place, &why);
     else if (desc.strides[0] * t->dims[0] < strata_desc_size(&desc))

@@ -427,6 +427,13 @@ node = field(1, "x") + field(1, "w") + field(2, "y") + field(4, "Add")
 graph = field(1, node) + field(2, "g") + field(5, weight) + field(11, tensor("x")) + \
     field(12, tensor("y"))
 open("m.onnx", "wb").write(field(1, 8) + field(7, graph) + field(8, field(2, 17)))
+def truth(name):
+    shape = field(2, field(1, field(1, 1)))
+    return field(1, name) + field(2, field(1, field(1, 9) + shape))
+node = field(1, "c") + field(1, "x") + field(1, "z") + field(2, "y") + field(4, "Where")
+graph = field(1, node) + field(2, "g") + field(11, truth("c")) + field(11, tensor("x")) + \
+    field(11, tensor("z")) + field(12, tensor("y"))
+open("c.onnx", "wb").write(field(1, 8) + field(7, graph) + field(8, field(2, 17)))
 PY
 (cd "$scratch" && python3 model.py && printf '\0\0\200\077\0\0\0\100' >w.bin &&
     printf '\223NUMPY\001\000\166\000%-117s\n\0\0\0\0\0\0\0\0' \
@@ -435,6 +442,15 @@ for i in 1 2; do
     expect 0 '^y,0,1,1,2,' "a model is imported to the cache ($i)" env XDG_CACHE_HOME="$scratch/c" \
         $strata run "$scratch/m.onnx" "$scratch/x.npy" --top 1 -o csv
 done
+for truth in true false; do
+    $strata import "$scratch/c.onnx" -o "$scratch/c.ini" --constant c=$truth >"$log" 2>&1
+    result $? "a condition is said to be $truth"
+    grep -q '^\[input c\]' "$scratch/c.ini"
+    [ $? = 1 ]
+    result $? 'and is no input'
+done
+expect 2 'maybe: .*No such file' 'other words are names of files' \
+    $strata import "$scratch/c.onnx" -o "$scratch/c.ini" --constant c=maybe
 cp "$scratch"/c/strata/import/m-*.files "$scratch/list"
 expect 0 '^y,0,1,1,2,' 'by whatever path it is named' env XDG_CACHE_HOME="$scratch/c" \
     sh -c "cd '$scratch' && $strata run m.onnx x.npy --top 1 -o csv"

@@ -85,6 +85,21 @@ int strata_context_set_dimension(strata_context *c, const char *name, int64_t ex
                                : context_leave(c, set_dimension(c, name, extent, err));
 }
 
+/* A dim that is a sum follows from its names, which other inputs give; told is what it
+ * can never be. */
+static int check_sum(const strata_context *c, const struct network_input *in, int d,
+                     int64_t size, strata_error *err)
+{
+    int64_t least, most;
+    network_sum_range(c->engine->network, &in->sums[d], &least, &most);
+    if (size >= least && size <= most)
+        return STRATA_OK;
+    return error_set(err, STRATA_EINVAL,
+                     "input '%s': dim %d is %" PRId64 ", outside of %" PRId64 "..%" PRId64
+                     ", the sum of names of [profile]",
+                     in->name, d, size, least, most);
+}
+
 /* A dim of an input: the symbol's, a row of the batch, or fixed. sizes: of the symbols,
  * -1 where none was given yet. */
 static int check_dim(const strata_context *c, int index, int d, int64_t size,
@@ -103,6 +118,8 @@ static int check_dim(const strata_context *c, int index, int d, int64_t size,
         sizes[symbol] = size;
         return engine_check_size(e, symbol, size, err);
     }
+    if (in->sums[d].first >= 0)
+        return check_sum(c, in, d, size, err);
     if (size == most)
         return STRATA_OK;
     if (d == 0 && e->row_bytes[index])

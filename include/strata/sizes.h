@@ -49,8 +49,9 @@ STRATA_API int strata_engine_estimate(const strata_engine *engine, const int64_t
  * largest. The runs' first use of sizes that no plan was made for makes a version of a
  * plan, which takes about as long as loading an engine: in the next call that copies, runs
  * or asks for a binding. That call then fails with EUNSUPPORTED for a layer that cannot
- * have the shape. EINVAL: no such input, another rank, or a dim that is fixed or outside
- * of its range; nothing has changed then. */
+ * have the shape. A dim that is a sum of names sets none of them. EINVAL: no such input,
+ * another rank, or a dim that is fixed or outside of its range; nothing has changed then.
+ */
 STRATA_API int strata_context_set_shape(strata_context *context, int index, int rank,
                                         const int64_t *dims, strata_error *err);
 /* The same of one name. */

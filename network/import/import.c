@@ -100,7 +100,7 @@ static int make(struct import **out, struct import *start, strata_error *err)
                             : import_at(out, start, NULL, NULL, err);
 }
 
-static int make_cached(struct import **out, struct import *start, strata_error *err)
+static int make_told(struct import **out, struct import *start, strata_error *err)
 {
     const struct import_options own = start->options;
     struct cache c;
@@ -130,10 +130,7 @@ int import_make(struct import **out, const struct onnx_model *m,
     if (options)
         start.options = *options;
     tell_versions(m);
-    if (start.options.cache)
-        return make_cached(out, &start, err);
-    const int status = make(out, &start, err);
-    return status == STRATA_OK ? pair_states(*out, err) : status;
+    return make_told(out, &start, err);
 }
 
 const struct import_refusal *import_refusals(const struct import *im, size_t *n)

@@ -60,8 +60,12 @@ int import_at(struct import **out, const struct import *start, const int64_t *si
     im->options = start->options;
     im->n_symbols = start->n_symbols;
     memcpy(im->symbols, start->symbols, sizeof im->symbols);
+    int64_t all[IMPORT_SYMBOLS];
     for (int i = 0; i < im->n_symbols; i++)
-        im->symbols[i].value = sizes[i];
+        all[i] = sizes[i];
+    symbols_add(im, all);
+    for (int i = 0; i < im->n_symbols; i++)
+        im->symbols[i].value = all[i];
     im->g.memo = memo;
     im->places = im->taken_of = VALUE_NONE;
     return run_passes(im, err);

@@ -19,16 +19,20 @@
 
 /* Dims of inputs that the model leaves free. */
 struct symbol {
-    const char *symbol;              /* the model's; "": the first dim, without a name */
-    char name[CONFIG_MAX_KEY + 1];   /* in [profile] */
-    int64_t value;                   /* in this import */
-    int64_t least, most;             /* in [profile]; equal: one size */
-    int64_t step;                    /* sizes are so many of it from `most` */
-    bool open;                       /* no option tells where the range begins */
-    int64_t sizes[CONFIG_MAX_SIZES]; /* that are listed there, ascending to `most` */
+    const char *symbol; /* the model's; "": the first dim, without a name */
+    char name[2 * CONFIG_MAX_KEY + 2]; /* in [profile]; of a sum "past+T" */
+    int64_t value;                     /* in this import */
+    int64_t least, most;               /* in [profile]; equal: one size */
+    int64_t step;                      /* sizes are so many of it from `most` */
+    bool open;                         /* no option tells where the range begins */
+    int64_t sizes[CONFIG_MAX_SIZES];   /* that are listed there, ascending to `most` */
     size_t n;
-    bool first;                 /* inputs' shapes begin with it: the batch */
-    bool assumed;               /* no option tells its sizes */
+    bool first;   /* inputs' shapes begin with it: the batch */
+    bool assumed; /* no option tells its sizes */
+    /* A sum of symbols, -1: none, and a number; it has no sizes of its own (sum.c). */
+    bool is_sum;
+    int first_summand, second_summand;
+    int64_t more;
     char reason[IMPORT_REASON]; /* why it is fixed; "": it stays in the network */
 };
 
@@ -87,6 +91,8 @@ int import_find_symbol(const struct import *im, const struct onnx_dim *dim, bool
  * symbols alone. (symbols/symbols.c) */
 int import_with_symbols(struct import **out, const struct import *start,
                         strata_error *err);
+/* Sizes of sums, by those of the others. (symbols/sum.c) */
+void symbols_add(const struct import *im, int64_t *sizes);
 /* Let sections name symbols that stay, which have their values. */
 void import_name_sizes(struct import *im);
 /* passes.c: the passes, with a size for each symbol, as import_make; and all reasons why

@@ -105,20 +105,32 @@ static int instance_make(struct graph *g, struct section *s, struct instance *x,
     return STRATA_OK;
 }
 
-/* The size in place of a name of the graph's, times or over what follows it; other words
- * as they are. */
+static bool find_size(const struct graph *g, const char *name, size_t n, int64_t *out)
+{
+    for (size_t i = 0; i < g->n_sizes; i++)
+        if (strlen(g->sizes[i].name) == n && memcmp(g->sizes[i].name, name, n) == 0) {
+            *out = g->sizes[i].value;
+            return true;
+        }
+    return false;
+}
+
+/* The size in place of a name of the graph's, times, over or with what follows it; other
+ * words as they are. */
 static void put_word(FILE *f, const struct graph *g, const char *word, size_t n)
 {
-    const size_t name = strcspn(word, ",*/ ") < n ? strcspn(word, ",*/ ") : n;
-    const int64_t factor = name + 1 < n ? strtoll(word + name + 1, NULL, 10) : 1;
-    for (size_t i = 0; i < g->n_sizes; i++)
-        if (strlen(g->sizes[i].name) == name && factor > 0 &&
-            memcmp(g->sizes[i].name, word, name) == 0) {
-            const int64_t value = g->sizes[i].value;
-            fprintf(f, "%" PRId64, word[name] == '/' ? value / factor : value * factor);
-            return;
-        }
-    fwrite(word, 1, n, f);
+    const size_t stop = strcspn(word, ",*/+ "), name = stop < n ? stop : n;
+    int64_t value, other = name + 1 < n ? strtoll(word + name + 1, NULL, 10) : 1;
+    const char sign = name < n ? word[name] : '*';
+    if (sign == '+')
+        find_size(g, word + name + 1, n - name - 1, &other);
+    if (find_size(g, word, name, &value) && other > (sign == '+' ? -1 : 0))
+        fprintf(f, "%" PRId64,
+                sign == '/'   ? value / other
+                : sign == '+' ? value + other
+                              : value * other);
+    else
+        fwrite(word, 1, n, f);
 }
 
 /* A list whose names of sizes are numbers, which may be 0, as no single one of [profile]

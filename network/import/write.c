@@ -195,7 +195,7 @@ static void write_profile(struct writer *w)
     w->lines.section = "profile";
     for (int i = 0; i < w->im->n_symbols; i++) {
         const struct symbol *s = &w->im->symbols[i];
-        if (*s->reason)
+        if (*s->reason || s->is_sum)
             continue;
         fputs(begun ? "" : "\n[profile]\n", w->lines.f);
         line_sizes(&w->lines, s->name,

@@ -47,6 +47,17 @@ static void put_channels(struct lines *w, const char *key, const double v[4],
     line_reals(w, key, v, n);
 }
 
+/* "past+T", "past+1". */
+static void write_sum(struct lines *w, const strata_network *net, int first, int second,
+                      int64_t more)
+{
+    fputs(net->symbols[first].name, w->f);
+    if (second >= 0)
+        fprintf(w->f, "+%s", net->symbols[second].name);
+    else
+        fprintf(w->f, "+%" PRId64, more);
+}
+
 static void write_shape(struct lines *w, const strata_network *net,
                         const struct network_input *in, const struct network_tensor *t)
 {
@@ -55,6 +66,8 @@ static void write_shape(struct lines *w, const strata_network *net,
         fputs(i ? "," : "", w->f);
         if (in->symbols[i] >= 0)
             fputs(net->symbols[in->symbols[i]].name, w->f);
+        else if (in->sums[i].first >= 0)
+            write_sum(w, net, in->sums[i].first, in->sums[i].second, in->sums[i].more);
         else
             fprintf(w->f, "%" PRId64, t->dims[i]);
     }
@@ -182,6 +195,11 @@ static void write_names(struct lines *w, const strata_network *net,
         fputs(i ? "," : "", w->f);
         if (name == end || name->attr != a || name->entry != i) {
             fprintf(w->f, "%" PRId64, list->v[i]);
+            continue;
+        }
+        if (name->plus >= 0 || name->more) {
+            write_sum(w, net, name->symbol, name->plus, name->more);
+            name++;
             continue;
         }
         fputs(net->symbols[name->symbol].name, w->f);

@@ -23,6 +23,7 @@ CRITERION_TESTS += \
 	tests/engine/sizes/budget \
 	tests/engine/sizes/shapes \
 	tests/engine/sizes/steps \
+	tests/engine/sizes/sums \
 	tests/engine/sizes/versions \
 	tests/engine/devices/mixture \
 	tests/engine/devices/staging \
@@ -40,6 +41,9 @@ tests_engine_sizes_shapes_SOURCES = tests/engine/sizes/shapes.c \
 	tests/engine/sizes/sizes_net.h \
 	tests/engine/batch_net.h
 tests_engine_sizes_steps_SOURCES = tests/engine/sizes/steps.c \
+	tests/engine/sizes/sizes_net.h \
+	tests/engine/batch_net.h
+tests_engine_sizes_sums_SOURCES = tests/engine/sizes/sums.c \
 	tests/engine/sizes/sizes_net.h \
 	tests/engine/batch_net.h
 tests_engine_sizes_versions_SOURCES = tests/engine/sizes/versions.c \

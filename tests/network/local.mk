@@ -13,6 +13,7 @@ CRITERION_TESTS += \
 	tests/network/import/sizes \
 	tests/network/import/stable \
 	tests/network/import/any_size/steps \
+	tests/network/import/any_size/sums \
 	tests/network/import/quantized \
 	tests/network/import/state \
 	tests/network/import/symbols \
@@ -41,6 +42,8 @@ tests_network_import_opsets_SOURCES = tests/network/import/opsets.c $(IMPORTED_T
 tests_network_import_sizes_SOURCES = tests/network/import/sizes.c \
 	tests/network/import/any_size/any_size.h $(FREE_MODEL)
 tests_network_import_any_size_steps_SOURCES = tests/network/import/any_size/steps.c \
+	tests/network/import/any_size/any_size.h $(FREE_MODEL)
+tests_network_import_any_size_sums_SOURCES = tests/network/import/any_size/sums.c \
 	tests/network/import/any_size/any_size.h $(FREE_MODEL)
 tests_network_import_symbols_SOURCES = tests/network/import/symbols.c $(FREE_MODEL)
 FREE_MODEL = tests/network/import/free_model.h tests/network/import/planned.h \

@@ -22,6 +22,16 @@ struct bench_case {
 
 /* ---- the network of a case -------------------------------------------------------- */
 
+static size_t add_sum(char *text, size_t size, const strata_network *net,
+                      const struct network_sum *sum)
+{
+    const char *first = net->symbols[sum->first].name;
+    return (size_t)(sum->second >= 0 ? snprintf(text, size, " x %s+%s", first,
+                                                net->symbols[sum->second].name)
+                                     : snprintf(text, size, " x %s+%lld", first,
+                                                (long long)sum->more));
+}
+
 /* Dims behind the first, where names of [profile] stay. */
 static void add_dims(char *text, size_t size, const strata_network *net,
                      const struct network_input *input)
@@ -31,6 +41,11 @@ static void add_dims(char *text, size_t size, const strata_network *net,
     text[0] = '\0';
     for (int d = 1; d < t->rank && used < size; d++) {
         const int symbol = input->symbols[d];
+        const struct network_sum *sum = &input->sums[d];
+        if (sum->first >= 0) {
+            used += add_sum(text + used, size - used, net, sum);
+            continue;
+        }
         used += (size_t)(symbol >= 0 ? snprintf(text + used, size - used, " x %s",
                                                 net->symbols[symbol].name)
                                      : snprintf(text + used, size - used, " x %lld",

@@ -173,10 +173,34 @@ static const struct onnx_tensor *open_array(struct model_options *o, const char 
     return NULL;
 }
 
+/* "true" and "false": which branch a model takes. */
+static const struct onnx_tensor *make_truth(struct model_options *o, bool is,
+                                            strata_error *err)
+{
+    static const unsigned char truths[] = {0, 1};
+    if (grow(&o->made, &o->made_capacity, o->n_made, sizeof(struct onnx_tensor *), err) !=
+        STRATA_OK)
+        return NULL;
+    struct onnx_tensor *t = zalloc(1, sizeof *t, "a constant", err);
+    if (!t)
+        return NULL;
+    o->made[o->n_made++] = t;
+    *t = (struct onnx_tensor){.name = "",
+                              .type = ONNX_BOOL,
+                              .rank = 1,
+                              .dims = {1},
+                              .data = &truths[is],
+                              .bytes = 1,
+                              .count = 1};
+    return t;
+}
+
 static const struct onnx_tensor *open_tensor(struct model_options *o, const char *path,
                                              strata_error *err)
 {
     const size_t n = strlen(path);
+    if (strcmp(path, "true") == 0 || strcmp(path, "false") == 0)
+        return make_truth(o, *path == 't', err);
     if (n < 3 || strcmp(path + n - 3, ".pb") != 0)
         return open_array(o, path, err);
     if (grow(&o->tensors, &o->tensors_capacity, o->n_tensors, sizeof(void *), err) !=
@@ -192,7 +216,7 @@ int model_add_constant(struct model_options *o, const char *text, strata_error *
     int status = grow(&o->constants, &o->constants_capacity, o->n_constants,
                       sizeof *o->constants, err);
     char *name = status == STRATA_OK
-                     ? split(text, "NAME=FILE, as in axes=axes.npy", &path, err)
+                     ? split(text, "NAME=FILE, as in axes=axes.npy, or NAME=true", &path, err)
                      : NULL;
     const struct onnx_tensor *t = name ? open_tensor(o, path, err) : NULL;
     if (!t) {

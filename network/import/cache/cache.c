@@ -12,7 +12,12 @@
 
 #include "core/alloc.h"
 
-enum { PAST_KEY = 3, PRESENT_KEY = 1, SEQLENS = 5 }; /* ports of GroupQueryAttention */
+enum {
+    PAST_KEY = 3,
+    PRESENT_KEY = 1,
+    SEQLENS = 5,
+    COSINES = 7
+}; /* ports of GroupQueryAttention */
 
 static const struct onnx_value *find_named(const struct onnx_value *all, size_t n,
                                            const char *name)
@@ -97,6 +102,87 @@ static int take_node(struct cache *c, const struct onnx_graph *g,
     return status;
 }
 
+/* ---- dims of heads -------------------------------------------------------------------
+ */
+
+static const struct onnx_tensor *find_initializer(const struct onnx_graph *g,
+                                                  const char *name)
+{
+    for (size_t i = 0; i < g->n_initializers && *name; i++)
+        if (strcmp(g->initializers[i].name, name) == 0)
+            return &g->initializers[i];
+    return NULL;
+}
+
+static const struct onnx_node *find_maker(const struct onnx_graph *g, const char *name)
+{
+    for (size_t i = 0; i < g->n_nodes && *name; i++)
+        if (g->nodes[i].n_outputs && strcmp(g->nodes[i].outputs[0], name) == 0)
+            return &g->nodes[i];
+    return NULL;
+}
+
+static int64_t integer_of(const struct onnx_node *n, const char *name)
+{
+    for (size_t i = 0; i < n->n_attributes; i++)
+        if (strcmp(n->attributes[i].name, name) == 0)
+            return n->attributes[i].integer;
+    return 0;
+}
+
+/* Columns of the product that a value is of, behind a sum and a rotation; 0: it is of
+ * none. */
+static int64_t columns_of(const struct onnx_graph *g, const char *name)
+{
+    const struct onnx_node *n = find_maker(g, name);
+    while (n && n->n_inputs > 1 &&
+           (strcmp(n->op, "Add") == 0 || strcmp(n->op, "RotaryEmbedding") == 0)) {
+        const struct onnx_node *before = find_maker(g, n->inputs[0]);
+        n = before < n ? before : NULL; /* producers first; no circle */
+    }
+    const struct onnx_tensor *b =
+        n && n->n_inputs > 1 ? find_initializer(g, n->inputs[1]) : NULL;
+    if (n && strcmp(n->op, "MatMulNBits") == 0)
+        return integer_of(n, "N");
+    return n && strcmp(n->op, "MatMul") == 0 && b && b->rank == 2 ? b->dims[1] : 0;
+}
+
+/* Elements of a head, by the product that is the query or the angles of all of them; 0:
+ * neither tells. */
+static int64_t head_of(const struct onnx_graph *g, const struct onnx_node *n)
+{
+    const int64_t queries = integer_of(n, "num_heads"),
+                  packed = *n->inputs[1] ? 0 : 2 * integer_of(n, "kv_num_heads"),
+                  heads = queries + packed, columns = columns_of(g, n->inputs[0]);
+    const struct onnx_tensor *cosines =
+        n->n_inputs > COSINES ? find_initializer(g, n->inputs[COSINES]) : NULL;
+    if (heads > 0 && columns > 0 && columns % heads == 0)
+        return columns / heads;
+    return cosines && cosines->rank == 2 && integer_of(n, "rotary_embedding_dim") == 0
+               ? 2 * cosines->dims[1]
+               : 0;
+}
+
+/* A dim of heads that has a name, as newer builders give it: what the products say. */
+static int take_heads(struct cache *c, const struct onnx_graph *g,
+                      const struct onnx_node *n, strata_error *err)
+{
+    int status = STRATA_OK;
+    if (strcmp(n->op, "GroupQueryAttention") != 0 || n->n_inputs <= PAST_KEY + 1)
+        return STRATA_OK;
+    const int64_t head = head_of(g, n);
+    for (int port = 0; port < 2 && status == STRATA_OK; port++) {
+        const struct onnx_value *in =
+            find_named(g->inputs, g->n_inputs, n->inputs[PAST_KEY + port]);
+        if (in && in->rank == 4 && head > 0)
+            status = add_size(c, &in->dims[3], head, err);
+    }
+    return status;
+}
+
+/* ---- options -------------------------------------------------------------------------
+ */
+
 /* Options of the user, then those that follow of the caches. */
 static int copy_options(struct cache *c, const struct import_options *o,
                         strata_error *err)
@@ -120,12 +206,16 @@ int cache_find(struct cache *c, const struct onnx_model *m,
     int status = copy_options(c, o, err);
     const size_t before = c->n_states;
     for (size_t i = 0; i < m->graph.n_nodes && status == STRATA_OK; i++)
+        status = take_heads(c, &m->graph, &m->graph.nodes[i], err);
+    for (size_t i = 0; i < m->graph.n_nodes && status == STRATA_OK && o->cache; i++)
         status = take_node(c, &m->graph, &m->graph.nodes[i], o->cache, err);
-    if (status == STRATA_OK && c->n_states == before)
+    if (status == STRATA_OK && o->cache && c->n_states == before)
         return error_set(err, STRATA_EINVAL,
                          "no GroupQueryAttention of the model has past keys that are its "
                          "inputs, and present ones that are its outputs: nothing can be "
-                         "a cache");
+                         "a cache. Without --cache, lengths that the model leaves free "
+                         "stay so, --dim PAST=0..1024, and who runs it hands the keys "
+                         "from a run to the next");
     return status;
 }
 

@@ -15,8 +15,9 @@ struct cache {
     int64_t room; /* the least of all caches */
 };
 
-/* What caches of o->cache keys make of a model: states and sizes. EINVAL: it has none.
- * Free in every case. */
+/* What a model's attention tells: dims of heads, and what caches of o->cache keys (0: as
+ * inputs and outputs) make of it, states and sizes. EINVAL: it has none. Free in every
+ * case. */
 int cache_find(struct cache *c, const struct onnx_model *m,
                const struct import_options *o, strata_error *err);
 /* Options with these, which are the cache's. */

@@ -102,7 +102,8 @@ bool control_integer(struct import *im, struct node *n, int value, const char *w
         import_want(im, v);
     import_refuse_node(im, n, NULL,
                        v && *v->name ? "%s is not constant; it is '%s': give --constant "
-                                       "NAME=FILE for what it comes from"
+                                       "NAME=FILE, or NAME=true or NAME=false, for what "
+                                       "it comes from"
                                      : "%s is not constant; it hangs on values%s",
                        what, v ? v->name : "");
     return false;

@@ -339,12 +339,86 @@ static void make_cached(struct mapping *m)
 /* ---- the table -----------------------------------------------------------------------
  */
 
-/* A tuple of all dims chooses a scalar. */
+/* Whether indices are all places of the first dims, one after another. One alone may be a
+ * first element by intent. */
+static bool is_everywhere(const struct value *x, const struct value *index)
+{
+    const int depth = index->rank > 0 ? (int)index->dims[index->rank - 1] : 0;
+    int64_t at[STRATA_MAX_RANK] = {0}, n = 1;
+    if (!index->constant || depth < 1 || depth > x->rank)
+        return false;
+    for (int d = 0; d < depth; d++)
+        n *= x->dims[d];
+    if (n < 2 || value_count(index) != n * depth)
+        return false;
+    for (int64_t i = 0; i < n * depth; i += depth) {
+        for (int d = 0; d < depth; d++)
+            if (value_integer(index, i + d) != at[d])
+                return false;
+        for (int d = depth; d-- > 0 && ++at[d] == x->dims[d];)
+            at[d] = 0;
+    }
+    return true;
+}
+
+/* Constant tuples lie in the dims behind the batch's. */
+static void check_tuples(struct mapping *m, int batch_dims)
+{
+    const struct value *x = map_input(m, 0), *index = map_input(m, 1);
+    const int64_t depth = index->dims[index->rank - 1];
+    const int64_t n = index->constant ? value_count(index) : 0;
+    for (int64_t i = 0; i < n && depth + batch_dims <= x->rank && !m->refused; i++) {
+        const int64_t at = value_integer(index, i), dim = x->dims[batch_dims + i % depth];
+        if (at < -dim || at >= dim)
+            map_refuse(m, "index %lld is outside of a dim of %lld elements",
+                       (long long)at, (long long)dim);
+    }
+}
+
+static bool has_dims_of(const struct value *a, const struct value *b)
+{
+    bool same = a->rank == b->rank;
+    for (int d = 0; same && d < a->rank; d++)
+        same = a->dims[d] == b->dims[d];
+    return same;
+}
+
+/* A tuple of all dims chooses a scalar. Those of all elements in order are other dims for
+ * them, as of a mask that is read by numbers of rows and keys. */
 static void finish_tuples(struct mapping *m)
 {
     const struct value *x = map_input(m, 0), *index = map_input(m, 1);
-    if (x && index && index->rank == 1 && index->dims[0] == x->rank)
+    int64_t dims[STRATA_MAX_RANK];
+    int rank = 0;
+    if (!x || !index || index->rank < 1)
+        return;
+    check_tuples(m, (int)node_integer(m->node, "batch_dims", 0));
+    const int depth = (int)index->dims[index->rank - 1];
+    if (index->rank == 1 && depth == x->rank)
         map_rank(m, 0, 0);
+    if (node_integer(m->node, "batch_dims", 0) || !is_everywhere(x, index) ||
+        index->rank - 1 + x->rank - depth > STRATA_MAX_RANK)
+        return;
+    for (int d = 0; d < index->rank - 1; d++)
+        dims[rank++] = index->dims[d];
+    for (int d = depth; d < x->rank; d++)
+        dims[rank++] = x->dims[d];
+    map_become(m, "Shuffle");
+    m->s->n_in = 1;
+    section_integers(m->g, m->s, "shape", dims, rank);
+}
+
+/* What is written everywhere is the result, as a mask that is set as a whole. */
+static void finish_scattered(struct mapping *m)
+{
+    const struct value *x = map_input(m, 0), *index = map_input(m, 1);
+    if (!x || !index || !map_input(m, 2) || !is_everywhere(x, index) ||
+        !has_dims_of(map_input(m, 2), x) ||
+        strcmp(node_text(m->node, "reduction", "none"), "none") != 0)
+        return;
+    map_become(m, "Identity");
+    m->s->in[0] = m->node->in[2];
+    m->s->n_in = 1;
 }
 
 static const struct map_rule rules[] = {
@@ -368,7 +442,8 @@ static const struct map_rule rules[] = {
      .layer = "Scatter",
      .fixed = "mode=nd",
      .ports = "xxx",
-     .names = "reduction=reduction"},
+     .names = "reduction=reduction",
+     .finish = finish_scattered},
     {.op = "TensorScatter", .finish = make_cached},
     {.op = "ReverseSequence",
      .layer = "ReverseSequence",

@@ -9,7 +9,7 @@
 
 #define LIKELY_SIZE 16 /* that a model takes which takes any */
 
-static int import_plain(struct search *x)
+int search_again(struct search *x)
 {
     int64_t sizes[IMPORT_SYMBOLS];
     import_free(x->plain);
@@ -31,8 +31,9 @@ static int import_assumed(struct search *x, int64_t most)
     for (int i = 0; i < x->start.n_symbols; i++)
         if (x->start.symbols[i].assumed)
             x->start.symbols[i].most = x->start.symbols[i].sizes[0] = most;
+    symbols_settle_sums(x->start.symbols, x->start.n_symbols);
     error_clear(x->err);
-    return import_plain(x);
+    return search_again(x);
 }
 
 /* Operators that no layer does are refused whatever the sizes are. */
@@ -78,7 +79,11 @@ static void tell_assumed(struct search *x)
 
 int search_first(struct search *x)
 {
-    int status = import_plain(x);
+    int status = search_again(x);
+    if (status == STRATA_EUNSUPPORTED && !lacks_operators(x->plain) && search_sum(x)) {
+        error_clear(x->err);
+        status = search_again(x);
+    }
     if (status != STRATA_EUNSUPPORTED || !assumed_end(x))
         return status;
     if (!lacks_operators(x->plain))

@@ -64,6 +64,23 @@ static bool fits(const struct constant *k, const struct value *v, int64_t shift)
     return fit;
 }
 
+/* The same elements; zeros of both signs are, as products of masks make either. */
+static bool same_elements(const char *a, const char *b, size_t bytes, int dtype)
+{
+    if (memcmp(a, b, bytes) == 0)
+        return true;
+    for (size_t i = 0; i < bytes; i += sizeof(float)) {
+        float x, y;
+        if (dtype != STRATA_FP32)
+            return false;
+        memcpy(&x, a + i, sizeof x);
+        memcpy(&y, b + i, sizeof y);
+        if (memcmp(&x, &y, sizeof x) != 0 && (x != 0 || y != 0))
+            return false;
+    }
+    return true;
+}
+
 /* Whether each element of an import is that of the whole which stands for it. */
 static bool is_part(const struct constant *k, const struct value *v, int64_t shift)
 {
@@ -75,7 +92,8 @@ static bool is_part(const struct constant *k, const struct value *v, int64_t shi
     if (value_count(v) == 0 || !fits(k, v, shift))
         return value_count(v) == 0;
     do {
-        if (memcmp(at, from + place_of(k, index, shift) * k->size, piece) != 0)
+        if (!same_elements(at, from + place_of(k, index, shift) * k->size, piece,
+                           v->dtype))
             return false;
         at += piece;
     } while (step(index, v->dims, rows ? last : k->rank));
@@ -297,7 +315,8 @@ static bool is_whole(const struct comparison *c, const struct constant *k, int d
     for (int p = 1; p < c->n; p++) {
         int changed = -1, n = 0;
         for (int i = 0; i < im->n_symbols; i++)
-            if (c->im[p]->symbols[i].value != im->symbols[i].value) {
+            if (!im->symbols[i].is_sum &&
+                c->im[p]->symbols[i].value != im->symbols[i].value) {
                 changed = i;
                 n++;
             }
@@ -330,13 +349,24 @@ static bool classify(const struct comparison *c, struct constant *k, int value)
     return good;
 }
 
+/* What stands in that place of a wide import, where layers may be gone: by its name. */
+static const struct section *find_place(const struct comparison *c, const struct wide *w)
+{
+    const struct import *im = w->im;
+    const char *name = c->s[0]->name;
+    const struct section *s = c->index < im->n_sections ? im->sections[c->index] : NULL;
+    for (size_t i = 0; (!s || strcmp(s->name, name) != 0) && i < im->n_sections; i++)
+        if (strcmp(im->sections[i]->name, name) == 0)
+            s = im->sections[i];
+    return s;
+}
+
 /* Whether they are parts of what a wide import has in that place. */
 static bool is_window(const struct comparison *c, struct constant *k,
                       const struct wide *w, int along)
 {
     const struct symbol *first = &c->im[0]->symbols[w->offset];
-    const struct section *s =
-        c->index < w->im->n_sections ? w->im->sections[c->index] : NULL;
+    const struct section *s = find_place(c, w);
     if (!s || strcmp(s->type, "Constant") != 0 || first->value < first->most)
         return false;
     const struct value *whole = &w->im->g.values[s->weights[0].value];

@@ -29,7 +29,7 @@ static int blame(const struct search *x, struct import *any, const int64_t *size
     for (int i = 0; i < x->start.n_symbols; i++) {
         strata_error own = {0};
         search_sizes(x, alone);
-        if (alone[i] == sizes[i])
+        if (alone[i] == sizes[i] || x->start.symbols[i].is_sum)
             continue;
         alone[i] = sizes[i];
         const int status = check_at(x, any, alone, &own);
@@ -51,7 +51,7 @@ static bool least_sizes(const struct search *x, int64_t *sizes)
     search_fixed(x, sizes);
     for (int i = 0; i < x->start.n_symbols; i++) {
         const struct symbol *s = &x->start.symbols[i];
-        if (!symbol_is_kept(s) || !symbol_has_range(s))
+        if (!symbol_varies(s) || !symbol_has_range(s))
             continue;
         sizes[i] = s->least;
         any = true;
@@ -67,6 +67,7 @@ static void set_least(struct search *x, int symbol, int64_t least)
         if (symbol == i || (symbol < 0 && s->assumed))
             s->least = symbol_size(s, least);
     }
+    symbols_settle_sums(x->start.symbols, x->start.n_symbols);
 }
 
 /* Others than this one, or than those that are assumed, have the sizes of a run. */
@@ -78,7 +79,7 @@ static bool is_settled(struct search *x, struct import *any, int symbol, int64_t
     search_fixed(x, sizes);
     for (int i = 0; i < x->start.n_symbols; i++) {
         const struct symbol *s = &x->start.symbols[i];
-        if (symbol_is_kept(s) && (symbol < 0 ? s->assumed : symbol == i))
+        if (symbol_varies(s) && (symbol < 0 ? s->assumed : symbol == i))
             sizes[i] = s->least;
     }
     return symbols_settle(any, sizes, &why) == STRATA_OK;
@@ -90,7 +91,7 @@ static void find_least(struct search *x, struct import *any, int symbol)
     int64_t refused = 0, least = 0;
     for (int i = 0; i < x->start.n_symbols; i++) {
         const struct symbol *s = &x->start.symbols[i];
-        if (symbol_is_kept(s) && (symbol < 0 ? s->assumed : symbol == i))
+        if (symbol_varies(s) && (symbol < 0 ? s->assumed : symbol == i))
             least = s->most;
     }
     if (least && is_settled(x, any, symbol, 1))
@@ -111,7 +112,7 @@ static void find_all_least(struct search *x, struct import *any)
     find_least(x, any, -1);
     for (int i = 0; i < x->start.n_symbols; i++) {
         const struct symbol *s = &x->start.symbols[i];
-        if (symbol_is_kept(s) && s->open && !s->assumed)
+        if (symbol_varies(s) && s->open && !s->assumed)
             find_least(x, any, i);
     }
 }
@@ -148,7 +149,7 @@ static int check_beside(const struct search *x, struct import *any, int *blamed,
     int status = STRATA_OK;
     for (int i = 0; i < x->start.n_symbols && status == STRATA_OK; i++) {
         const struct symbol *s = &x->start.symbols[i];
-        if (!symbol_is_kept(s) || !symbol_has_range(s))
+        if (!symbol_varies(s) || !symbol_has_range(s))
             continue;
         *blamed = i;
         search_fixed(x, sizes);

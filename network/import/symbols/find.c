@@ -104,6 +104,7 @@ static void take_sizes(const struct import *im, struct symbol *s)
     const struct import_symbol *o = find_option(im, s->symbol);
     for (size_t i = 0; o && i < o->n; i++)
         add_size(s, o->values[i]);
+    s->first_summand = s->second_summand = -1;
     s->assumed = s->n == 0 && !s->first;
     if (s->n == 0)
         add_size(s, s->first ? 1 : MOST_ASSUMED);
@@ -164,4 +165,5 @@ void import_find_symbols(struct import *im)
                 batch |= first;
             }
     check_states(im);
+    symbols_find_sums(im);
 }

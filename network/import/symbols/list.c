@@ -16,6 +16,8 @@ struct entry {
     int64_t number;
     int symbol;          /* -1: a number */
     int64_t times, over; /* by which a symbol's size is taken */
+    bool sum;            /* and this is added: the other symbol's size, or the number */
+    int plus;            /* -1: the number */
 };
 
 /* By import. */
@@ -84,8 +86,8 @@ static bool say_part(const struct comparison *c, const int64_t *v, struct entry 
         const struct symbol *s = &im->symbols[i];
         const int64_t size = s->value, times = v[0] > size ? v[0] / size : 1,
                       over = v[0] < size && v[0] > 0 ? size / v[0] : 1;
-        bool same =
-            !*s->reason && !s->first && s->step % over == 0 && s->most % over == 0;
+        bool same = !*s->reason && !s->first && !s->is_sum && s->step % over == 0 &&
+                    s->most % over == 0;
         for (int p = 0; same && p < c->n; p++)
             same = c->im[p]->symbols[i].value * times == v[p] * over;
         if (same) {
@@ -96,11 +98,48 @@ static bool say_part(const struct comparison *c, const int64_t *v, struct entry 
     return false;
 }
 
-/* A number where all agree, else the symbol that says them. */
+static bool may_be_added(const struct symbol *s)
+{
+    return symbol_varies(s) && !s->first;
+}
+
+/* Two symbols' sizes, as keys of a past and of a run; or one's and a number. */
+static bool say_sum(const struct comparison *c, const int64_t *v, struct entry *out)
+{
+    const struct import *im = c->im[0];
+    for (int k = 0; k < im->n_symbols * (im->n_symbols + 1); k++) {
+        const int a = k % im->n_symbols, b = k / im->n_symbols - 1; /* b -1: a number */
+        if (!may_be_added(&im->symbols[a]) ||
+            (b >= 0 && (b <= a || !may_be_added(&im->symbols[b]))))
+            continue;
+        const int64_t more = b < 0 ? v[0] - im->symbols[a].value : 0;
+        bool same = b >= 0 || more > 0;
+        for (int p = 0; same && p < c->n; p++)
+            same = v[p] == c->im[p]->symbols[a].value + more +
+                               (b < 0 ? 0 : c->im[p]->symbols[b].value);
+        if (same) {
+            *out = (struct entry){.symbol = a,
+                                  .times = 1,
+                                  .over = 1,
+                                  .sum = true,
+                                  .plus = b,
+                                  .number = more};
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool say_size(const struct comparison *c, const int64_t *v, struct entry *out)
+{
+    return say_part(c, v, out) || say_sum(c, v, out);
+}
+
+/* A number where all agree, else the symbols that say them. */
 static bool say(const struct comparison *c, const int64_t *v, struct entry *out)
 {
     *out = number(v[0]);
-    return compare_equal(c, v) || say_part(c, v, out);
+    return compare_equal(c, v) || say_size(c, v, out);
 }
 
 static bool say_list(const struct comparison *c, struct list *l)
@@ -212,7 +251,7 @@ static bool say_open(const struct comparison *c, struct list *l, const bool *ope
         const bool whole = compare_symbol(c, v) >= 0 && (n_open > 1 || inferred >= 0);
         if (!whole && inferred < 0)
             l->any[inferred = d] = number(-1);
-        else if (!say_part(c, v, &l->any[d]))
+        else if (!say_size(c, v, &l->any[d]))
             return false;
         n_open--;
     }
@@ -243,25 +282,38 @@ static bool say_reshape(const struct comparison *c, struct list *l)
     }
     if (n_open && inferred >= 0 && say_dim(c, l, inferred, rank, from, to))
         inferred = -1;
-    return say_open(c, l, open, n_open, inferred, to);
+    if (say_open(c, l, open, n_open, inferred, to))
+        return true;
+    if (inferred < 0) /* else what it is may have a name, and another be -1 */
+        return false;
+    open[inferred] = true;
+    return say_open(c, l, open, n_open + 1, -1, to);
 }
 
 /* ---- the text ---- */
 
-static const char *print_list(const struct comparison *c, const struct list *l)
+static const char *print_entry(const struct comparison *c, const struct entry *e)
 {
     struct arena *a = &c->im[0]->g.arena;
+    const struct symbol *all = c->im[0]->symbols;
+    if (e->symbol < 0)
+        return arena_print(a, "%" PRId64, e->number);
+    const char *name = all[e->symbol].name;
+    return e->sum && e->plus >= 0 ? arena_print(a, "%s+%s", name, all[e->plus].name)
+           : e->sum               ? arena_print(a, "%s+%" PRId64, name, e->number)
+           : e->times > 1         ? arena_print(a, "%s*%" PRId64, name, e->times)
+           : e->over > 1          ? arena_print(a, "%s/%" PRId64, name, e->over)
+                                  : name;
+}
+
+static const char *print_list(const struct comparison *c, const struct list *l)
+{
     const char *text = "";
     for (int d = 0; d < l->n && text; d++) {
-        const struct entry *e = &l->any[d];
-        const char *gap = d ? ", " : "";
-        text = e->symbol < 0  ? arena_print(a, "%s%s%" PRId64, text, gap, e->number)
-               : e->times > 1 ? arena_print(a, "%s%s%s*%" PRId64, text, gap,
-                                            c->im[0]->symbols[e->symbol].name, e->times)
-               : e->over > 1  ? arena_print(a, "%s%s%s/%" PRId64, text, gap,
-                                            c->im[0]->symbols[e->symbol].name, e->over)
-                              : arena_print(a, "%s%s%s", text, gap,
-                                            c->im[0]->symbols[e->symbol].name);
+        const char *entry = print_entry(c, &l->any[d]);
+        text = entry
+                   ? arena_print(&c->im[0]->g.arena, "%s%s%s", text, d ? ", " : "", entry)
+                   : NULL;
     }
     return text;
 }

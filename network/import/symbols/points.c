@@ -18,22 +18,18 @@ static const double shares[][3] = {{1, .67, .41}, {1, .79, .53}, {.97, .71, .47}
 
 /* ---- sizes ---- */
 
-int64_t symbol_fixed(const struct symbol *s)
-{
-    return s->first ? s->sizes[0] : s->most;
-}
-
 void search_fixed(const struct search *x, int64_t *sizes)
 {
     for (int i = 0; i < x->start.n_symbols; i++)
         sizes[i] = symbol_fixed(&x->start.symbols[i]);
+    symbols_add(&x->start, sizes);
 }
 
 int search_kept(const struct search *x, int *last)
 {
     int n = 0;
     for (int i = 0; i < x->start.n_symbols; i++)
-        if (symbol_is_kept(&x->start.symbols[i])) {
+        if (symbol_varies(&x->start.symbols[i])) {
             *last = i;
             n++;
         }
@@ -64,8 +60,9 @@ static void make_sizes(const struct search *x, size_t attempt, int which, int64_
 {
     search_fixed(x, sizes);
     for (int i = 0; i < x->start.n_symbols; i++)
-        if (symbol_is_kept(&x->start.symbols[i]))
+        if (symbol_varies(&x->start.symbols[i]))
             sizes[i] = size_of(&x->start.symbols[i], attempt, which);
+    symbols_add(&x->start, sizes);
 }
 
 void search_sizes(const struct search *x, int64_t *sizes)
@@ -96,7 +93,7 @@ static int blame_refusal(const struct search *x, const int64_t *sizes, int *blam
         struct import *im = NULL;
         strata_error own = {0};
         search_fixed(x, alone);
-        if (alone[i] == sizes[i])
+        if (alone[i] == sizes[i] || x->start.symbols[i].is_sum)
             continue;
         alone[i] = sizes[i];
         const int status = import_other(&im, x, alone, i, &own);
@@ -172,7 +169,7 @@ static int add_others(struct points *p, const struct search *x, size_t attempt,
     int last, status = STRATA_OK;
     make_sizes(x, attempt, 1, others);
     for (int i = 0; i < x->start.n_symbols && status == STRATA_OK; i++) {
-        if (!symbol_is_kept(&x->start.symbols[i]))
+        if (!symbol_varies(&x->start.symbols[i]))
             continue;
         make_sizes(x, attempt, 0, sizes);
         sizes[i] = others[i];
@@ -187,7 +184,7 @@ static int add_others(struct points *p, const struct search *x, size_t attempt,
 static bool is_ranged(const struct search *x, int i)
 {
     const struct symbol *s = &x->start.symbols[i];
-    return symbol_is_kept(s) && symbol_has_range(s);
+    return symbol_varies(s) && symbol_has_range(s);
 }
 
 /* One for each two symbols of which one may tell where constants begin along the other; a

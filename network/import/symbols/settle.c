@@ -12,7 +12,7 @@ static void append_sizes(const struct import *im, const int64_t *sizes, strata_e
 {
     const char *gap = "";
     for (int i = 0; i < im->n_symbols; i++)
-        if (!*im->symbols[i].reason) {
+        if (symbol_varies(&im->symbols[i])) {
             error_append(err, "%s%s = %" PRId64, gap, im->symbols[i].name, sizes[i]);
             gap = ", ";
         }
@@ -22,13 +22,17 @@ int symbols_settle(struct import *im, const int64_t *sizes, strata_error *err)
 {
     struct graph *g = &im->g;
     int status = STRATA_OK;
+    int64_t all[IMPORT_SYMBOLS];
     for (int i = 0; i < im->n_symbols; i++)
-        im->symbols[i].value = sizes[i];
+        all[i] = sizes[i];
+    symbols_add(im, all);
+    for (int i = 0; i < im->n_symbols; i++)
+        im->symbols[i].value = all[i];
     for (size_t i = 0; i < g->n_inputs; i++) {
         struct value *v = &g->values[g->inputs[i]];
         for (int d = 0; d < v->rank; d++)
             if (v->symbols[d])
-                v->dims[d] = sizes[v->symbols[d] - 1];
+                v->dims[d] = all[v->symbols[d] - 1];
     }
     import_name_sizes(im);
     for (size_t i = 0; i < im->n_sections && status == STRATA_OK; i++) {

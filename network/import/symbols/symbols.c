@@ -44,6 +44,7 @@ static void fix(struct search *x, int blamed, const strata_error *why)
     snprintf(s->reason, sizeof s->reason, "%.*s", (int)strcspn(why->message, "\n"),
              why->message);
     tell_fixed(x, s);
+    symbols_settle_sums(x->start.symbols, x->start.n_symbols);
 }
 
 /* The input of the model that has a symbol. */
@@ -78,9 +79,9 @@ static int refuse_assumed(struct search *x)
 static int keep_all(struct search *x)
 {
     int status = STRATA_OK, last;
-    bool done = false;
+    bool done = false, summed = false; /* sums are looked for once */
     for (int i = 0; i < x->start.n_symbols; i++)
-        if (!symbol_is_kept(&x->start.symbols[i]))
+        if (!symbol_is_kept(&x->start.symbols[i]) && !x->start.symbols[i].is_sum)
             tell_fixed(x, &x->start.symbols[i]);
     while (status == STRATA_OK && !done && search_kept(x, &last) > 0) {
         strata_error why = {0};
@@ -88,9 +89,12 @@ static int keep_all(struct search *x)
         status = keep(x, &blamed, &why);
         done = status == STRATA_OK;
         if (status == STRATA_EUNSUPPORTED) {
-            if (!search_step(x, blamed))
-                fix(x, blamed, &why);
             status = STRATA_OK;
+            if (!summed && search_sum(x))
+                status = search_again(x);
+            else if (!search_step(x, blamed))
+                fix(x, blamed, &why);
+            summed = true;
         } else if (status != STRATA_OK)
             *x->err = why;
     }

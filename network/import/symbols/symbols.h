@@ -11,6 +11,7 @@
  *     compare.c   them layer by layer; list.c, constant.c what differs and can be said;
  *                 like.c tensors that say it
  *     ends.c      whether that is the model at both ends of the ranges; settle.c
+ *     sum.c       dims that are the sum of others; total.c which are, by what is refused
  *     step.c      sizes by steps, where the model takes no others
  *     symbols.c   all of it, until no symbol is in the way
  *     memo.c      what was folded, by a text that tells it
@@ -52,6 +53,12 @@ static inline bool symbol_is_kept(const struct symbol *s)
     return !*s->reason;
 }
 
+/* Whether it has sizes of its own. */
+static inline bool symbol_varies(const struct symbol *s)
+{
+    return symbol_is_kept(s) && !s->is_sum;
+}
+
 static inline bool symbol_has_range(const struct symbol *s)
 {
     return s->least != s->most;
@@ -65,7 +72,10 @@ static inline int64_t symbol_size(const struct symbol *s, int64_t least)
 
 /* The size of a symbol that is fixed: of the batch the first, as a smaller one would be
  * refused by an engine; of others the end, as what is shorter can be padded. */
-int64_t symbol_fixed(const struct symbol *s);
+static inline int64_t symbol_fixed(const struct symbol *s)
+{
+    return s->first ? s->sizes[0] : s->most;
+}
 /* Sizes that a symbol is compared at first, beside the largest: 1 and 2. */
 int64_t symbol_other(const struct symbol *s, int which);
 /* symbol_fixed of all symbols. */
@@ -76,7 +86,9 @@ void search_sizes(const struct search *x, int64_t *sizes);
 /* How many symbols stay so far; *last: the last of them. */
 int search_kept(const struct search *x, int *last);
 
-/* assume.c: import the plain model; where no option tells a range, find its end. */
+/* assume.c: import the plain model anew, as sizes are others. */
+int search_again(struct search *x);
+/* Import the plain model; where no option tells a range, find its end. */
 int search_first(struct search *x);
 /* points.c: *any, the model as a network for any sizes. EUNSUPPORTED: *blamed is in the
  * way. */
@@ -85,6 +97,15 @@ int search_any(struct import **any, const struct search *x, int *blamed,
 /* ends.c: whether it is the model's own at the ends of all ranges, which it finds where
  * no option tells them; EUNSUPPORTED as above. It is then settled for the plain sizes. */
 int search_check(struct search *x, struct import *any, int *blamed, strata_error *why);
+
+/* sum.c: make a symbol a sum; make those sums whose names say so; what they are once
+ * ranges or summands are others. */
+void symbol_make_sum(struct symbol *s, int first, int second, int64_t more);
+void symbols_find_sums(struct import *im);
+void symbols_settle_sums(struct symbol *all, int n);
+/* total.c: find a symbol that is the sum of others, as the model refuses it to be
+ * anything else. False: none is. */
+bool search_sum(struct search *x);
 
 /* step.c: give a symbol that is in the way larger steps, if the model is refused where it
  * is compared, and is not with larger ones. False: that is not what is in the way. */

@@ -58,16 +58,21 @@ static bool refuse_attributes(struct import *im, const struct node *n)
     static const struct {
         const char *name;
         int64_t taken;
-    } fixed[] = {{"smooth_softmax", 0},
-                 {"sliding_window_cache", 0},
-                 {"qk_output", 0},
-                 {"causal", 1}};
+        bool with_cache; /* a state keeps all keys, and the window is that of the mask */
+    } fixed[] = {{"smooth_softmax", 0, false},
+                 {"sliding_window_cache", 0, true},
+                 {"qk_output", 0, false},
+                 {"causal", 1, false}};
     for (size_t i = 0; i < ARRAY_LENGTH(fixed); i++) {
         const int64_t v = node_integer(n, fixed[i].name, fixed[i].taken);
-        if (v == fixed[i].taken || (v < 0 && fixed[i].taken == 0))
+        if (v == fixed[i].taken || (v < 0 && fixed[i].taken == 0) ||
+            (fixed[i].with_cache && im->places >= 0))
             continue;
-        import_refuse_node(im, n, NULL, "'%s' is %lld; %lld is taken", fixed[i].name,
-                           (long long)v, (long long)fixed[i].taken);
+        import_refuse_node(im, n, NULL, "'%s' is %lld; %lld is taken%s", fixed[i].name,
+                           (long long)v, (long long)fixed[i].taken,
+                           fixed[i].with_cache
+                               ? ", or any with --cache, whose states keep all keys"
+                               : "");
         return true;
     }
     return false;

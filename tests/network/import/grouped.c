@@ -282,11 +282,29 @@ static const char decoder[] =
     "y,present.key,present.value num_heads=1 kv_num_heads=1\n"
     "output y\noutput present.key\noutput present.value\n";
 
-static char *decoder_text(const struct import_options *options)
+/* The same, whose dims of heads have a name. */
+#define ANGLES "1 2 3 4 5 6 7 8"
+#define NAMED(query, inputs, more)                                                       \
+    "ir 8\nopset 21\nopset com.microsoft 1\n"                                            \
+    "input ids i batchxlength\ninput mask i batchxtotal\n"                               \
+    "input past.key f batchx1xpastxdim\ninput past.value f batchx1xpastxdim\n"           \
+    "init table f 3x6 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7 8 9\n"                             \
+    "init w f 6x6 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7 "  \
+    "8 9\ninit b f 6 1 2 3 4 5 6\ninit c f 8x1 " ANGLES "\n"                             \
+    "init one i 1 1\ninit first i - 1\n"                                                 \
+    "node ReduceSum mask,one -> sum keepdims=0\nnode Sub sum,one -> less\n"              \
+    "node Cast less -> seqlens to=6\nnode Shape mask -> dims\n"                          \
+    "node Gather dims,first -> wide\nnode Cast wide -> all to=6\n"                       \
+    "node Gather table,ids -> x\n" query                                                 \
+    "node com.microsoft::GroupQueryAttention q,_,_,past.key,past.value,seqlens,"         \
+    "all" inputs " -> y,present.key,present.value num_heads=1 kv_num_heads=1" more "\n"  \
+    "output y\noutput present.key\noutput present.value\n"
+
+static char *text_of(const char *model, const struct import_options *options)
 {
     char *text;
     size_t size;
-    struct imported i = import_model_text(decoder);
+    struct imported i = import_model_text(model);
     import_free(i.im);
     i.im = NULL;
     i.status = import_make(&i.im, i.model, i.registry, options, &i.err);
@@ -294,6 +312,42 @@ static char *decoder_text(const struct import_options *options)
     cr_assert_eq(import_text(i.im, "w.safetensors", &text, &size, &i.err), STRATA_OK);
     imported_close(&i);
     return text;
+}
+
+static char *decoder_text(const struct import_options *options)
+{
+    return text_of(decoder, options);
+}
+
+Test(import_grouped, dims_of_heads_follow_from_products)
+{
+    static const char *const models[] = {
+        NAMED("node MatMul x,w -> q\n", "", ""),
+        NAMED("node MatMul x,w -> p\nnode Add p,b -> q\n", "", ""),
+        NAMED("node Relu x -> q\n", ",c,c", " do_rotary=1"),
+    };
+    static const struct import_options options = {0};
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        char *text = text_of(models[i], &options);
+        cr_expect(strstr(text, "[input past.key]\nshape = batch x 1 x past x 2\n") &&
+                      strstr(text, "[input past.value]\nshape = batch x 1 x past x 2\n"),
+                  "%zu: %s", i, text);
+        cr_expect_null(strstr(text, "dim = "), "%zu: %s", i, text);
+        free(text);
+    }
+}
+
+/* Its window is that of the mask; keys outside of it stay in the state, unseen. */
+Test(import_grouped, a_windowed_cache_is_a_state_of_all_keys)
+{
+    static const char model[] = NAMED("node MatMul x,w -> q\n", "",
+                                      " local_window_size=3 sliding_window_cache=1");
+    const struct import_options options = {.cache = 16};
+    char *text = text_of(model, &options);
+    cr_expect(strstr(text, "[state past.key]\nshape = batch x 1 x 16 x 2\n"), "%s", text);
+    cr_expect(strstr(text, "window_left = 2\n"), "%s", text);
+    free(text);
+    expect_import_refused("without states", model, "or any with --cache, whose states");
 }
 
 Test(import_grouped, all_sizes_stay_free)
