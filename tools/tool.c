@@ -57,7 +57,6 @@ static int check_costs(const struct tool_session *s, const struct tool_options *
                          "--set build.costs_miss=measure to a cost file",
                          o->save_costs ? "--save-costs" : "--measure-all");
     int status = measures && c->save ? tool_refuse_dash(c->save, err) : STRATA_OK;
-    /* Before measuring: what takes minutes must not be lost to a wrong name. */
     return status == STRATA_OK && measures && c->save ? file_writable(c->save, err)
                                                       : status;
 }
@@ -99,6 +98,7 @@ static const char *output_path(const struct tool_options *o, const strata_networ
     return o->outputs_named ? tool_file_of(net, o->outputs[i]) : o->outputs[i];
 }
 
+/* Before costs are measured: what takes minutes must not be lost to a wrong name. */
 static int check_outputs(const struct tool_session *s, const struct tool_options *o,
                          strata_error *err)
 {
@@ -106,8 +106,11 @@ static int check_outputs(const struct tool_session *s, const struct tool_options
     for (size_t i = 0; i < o->n_outputs && status == STRATA_OK; i++) {
         const char *path = output_path(o, s->network, i);
         status = o->outputs_piped ? STRATA_OK : tool_refuse_dash(path, err);
-        if (status == STRATA_OK && strcmp(path, "-") != 0)
+        const bool file = strcmp(path, "-") != 0;
+        if (status == STRATA_OK && file)
             status = tool_refuse_source(o, s->network, path, err);
+        if (status == STRATA_OK && file)
+            status = file_writable(path, err);
         for (size_t k = 0; k < i && status == STRATA_OK; k++)
             if (strcmp(path, output_path(o, s->network, k)) == 0)
                 status = error_set(err, STRATA_EINVAL,

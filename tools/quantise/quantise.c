@@ -380,8 +380,6 @@ static int quantise(struct job *j, const char *path, strata_error *err)
     struct tool_signals before;
     int status = open_network(j, path, err);
     if (status == STRATA_OK)
-        status = file_writable(j->o->output, err);
-    if (status == STRATA_OK)
         status = choose_layers(j, err);
     if (status != STRATA_OK)
         return status;
