@@ -30,8 +30,10 @@ extern const struct tool_command tool_run, tool_list, tool_describe, tool_explai
     tool_new_layer, tool_build, tool_import, tool_inspect, tool_diff, tool_generate,
     tool_quantise, tool_deploy;
 
-/* crash.c: name the plugin that a signal such as SIGSEGV ends the process in. */
+/* crash.c: name the plugin that a signal such as SIGSEGV, or exit, ends the process in. */
 void tool_catch_crashes(void);
+/* From here on exit is the command's own. */
+void tool_ends(void);
 
 /* Options every subcommand takes. */
 struct tool_options {
