@@ -48,6 +48,9 @@ expect 2 'would be replaced, but the network is made of it' 'explain --dot keeps
 expect 2 'd.engine: is the engine' 'inspect --dot keeps the engine' \
     $strata inspect d.engine --dot d.engine
 
+expect 2 "^strata: error: --streams '257': a number from 1 to 256" 'streams are as many at most' \
+    $strata bench digits.ini --streams 1,257 --duration 0 --iterations 1
+
 # ---- files that cannot be written are told before a plan is made ----
 printf 'strata-costs 1\ndevice host\n' >none.costs
 for c in 'build digits.ini -o none/d.engine' 'explain digits.ini --save-plan=none/d.plan' \
