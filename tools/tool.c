@@ -78,12 +78,15 @@ int tool_refuse_dash(const char *path, strata_error *err)
                : STRATA_OK;
 }
 
-int tool_refuse_source(const struct tool_options *o, const strata_network *net,
+int tool_refuse_source(const struct tool_options *o, const struct tool_session *s,
                        const char *path, strata_error *err)
 {
-    const char *is = network_reads(net, path) ? "the network is made of it" : NULL;
+    const char *is =
+        network_reads(s->network, path) || (s->given && file_same(s->given, path))
+            ? "the network is made of it"
+            : NULL;
     for (size_t i = 0; i < o->n_inputs; i++)
-        if (file_same(tool_file_of(net, o->inputs[i]), path))
+        if (file_same(tool_file_of(s->network, o->inputs[i]), path))
             is = "it is an input";
     return is ? error_set(err, STRATA_EINVAL,
                           "%s: would be replaced, but %s; name another file for what is "
@@ -108,14 +111,14 @@ static int check_outputs(const struct tool_session *s, const struct tool_options
         status = o->outputs_piped ? STRATA_OK : tool_refuse_dash(path, err);
         const bool file = strcmp(path, "-") != 0;
         if (status == STRATA_OK && file)
-            status = tool_refuse_source(o, s->network, path, err);
+            status = tool_refuse_source(o, s, path, err);
         if (status == STRATA_OK && file)
             status = file_writable(path, err);
         for (size_t k = 0; k < i && status == STRATA_OK; k++)
             if (strcmp(path, output_path(o, s->network, k)) == 0)
-                status = error_set(err, STRATA_EINVAL,
-                                   "%s: would be written twice; name a file for each",
-                                   path);
+                status =
+                    error_set(err, STRATA_EINVAL,
+                              "%s: would be written twice; name a file for each", path);
     }
     return status;
 }
@@ -152,6 +155,7 @@ int tool_open_network(struct tool_session *s, const struct tool_options *o,
     };
     char *ini = NULL;
     int status = tool_refuse_engine(path, err);
+    s->given = path;
     if (status == STRATA_OK)
         status = tool_open_registry(s, o, err);
     if (status == STRATA_OK && model_is_onnx(path)) {

@@ -118,6 +118,7 @@ struct tool_session {
     strata_handle *handle;
     strata_network *network;
     strata_engine *engine;
+    const char *given; /* the network's file as the user named it, maybe an ONNX model */
 };
 int tool_open_registry(struct tool_session *s, const struct tool_options *o,
                        strata_error *err);
@@ -126,7 +127,7 @@ int tool_refuse_engine(const char *path, strata_error *err);
 /* An error if the file to be written is called "-". */
 int tool_refuse_dash(const char *path, strata_error *err);
 /* An error if writing `path` would replace an input or what the network was read from. */
-int tool_refuse_source(const struct tool_options *o, const strata_network *net,
+int tool_refuse_source(const struct tool_options *o, const struct tool_session *s,
                        const char *path, strata_error *err);
 /* Checks the outputs, too. */
 int tool_open_network(struct tool_session *s, const struct tool_options *o,

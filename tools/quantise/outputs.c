@@ -82,8 +82,9 @@ static int refuse_twice(const struct quantise_options *o, const char *weights,
 }
 
 int outputs_find(struct outputs *out, const struct quantise_options *o,
-                 const strata_network *net, strata_error *err)
+                 const struct tool_session *s, strata_error *err)
 {
+    const strata_network *net = s->network;
     const char *const named[] = {o->output, o->save_ranges, o->collected};
     const bool same = same_folder(net->path, o->output);
     out->weights = beside(o->output, ".safetensors");
@@ -93,7 +94,7 @@ int outputs_find(struct outputs *out, const struct quantise_options *o,
     out->has_labels = !same && net->n_labels;
     int status = check_folder(o, net, same, err);
     if (status == STRATA_OK)
-        status = tool_refuse_source(&o->common, net, out->weights, err);
+        status = tool_refuse_source(&o->common, s, out->weights, err);
     if (status == STRATA_OK)
         status = refuse_twice(o, out->weights, err);
     if (status == STRATA_OK)

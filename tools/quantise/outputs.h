@@ -13,7 +13,7 @@ struct outputs {
 };
 /* EINVAL: one of the files is read, too, or written twice. */
 int outputs_find(struct outputs *out, const struct quantise_options *o,
-                 const strata_network *net, strata_error *err);
+                 const struct tool_session *s, strata_error *err);
 void outputs_free(struct outputs *out);
 
 #endif /* TOOLS_QUANTISE_OUTPUTS_H */

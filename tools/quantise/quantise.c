@@ -344,7 +344,7 @@ static int quantise(struct job *j, const char *path, strata_error *err)
     struct tool_signals before;
     int status = open_network(j, path, err);
     if (status == STRATA_OK)
-        status = outputs_find(&j->outputs, j->o, j->session.network, err);
+        status = outputs_find(&j->outputs, j->o, &j->session, err);
     if (status == STRATA_OK)
         status = choose_layers(j, err);
     if (status != STRATA_OK)
