@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The last words of a process that a signal ends, or a plugin by exit: which plugin's code
- * it was in. Nothing here allocates, since the heap may be what is broken; what may wait for a lock has a
- * limit.
+ * The last words of a process that a signal ends, or a plugin by exit: which plugin's
+ * code it was in. Nothing here allocates, since the heap may be what is broken; what may
+ * wait for a lock has a limit.
  */
 #ifdef HAVE_CONFIG_H
 #include <config.h>

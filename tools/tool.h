@@ -30,7 +30,8 @@ extern const struct tool_command tool_run, tool_list, tool_describe, tool_explai
     tool_new_layer, tool_build, tool_import, tool_inspect, tool_diff, tool_generate,
     tool_quantise, tool_deploy;
 
-/* crash.c: name the plugin that a signal such as SIGSEGV, or exit, ends the process in. */
+/* crash.c: name the plugin that a signal such as SIGSEGV, or exit, ends the process in.
+ */
 void tool_catch_crashes(void);
 /* From here on exit is the command's own. */
 void tool_ends(void);
@@ -99,7 +100,7 @@ void tool_print(const char *format, ...) PRINTF_LIKE(1, 2);
 int tool_write(const char *path, const char *text, size_t size, strata_error *err);
 /* The text of JSON on stdout, and one character of a string in it (returns its bytes):
  * escaped where tool_print writes '?'. */
-bool tool_output_lost(void); /* for lack of memory */
+bool tool_output_lost(void);                        /* for lack of memory */
 int tool_print_json(const json_t *j, size_t flags); /* EXIT_OK, or after reporting */
 size_t tool_put_json_character(const unsigned char *p, size_t left, FILE *out);
 int tool_help(const struct tool_command *c);

@@ -70,8 +70,8 @@ void trial_free_values(struct trial_values *v);
 void trial_compare(struct trial *t, const strata_epilogue *e);
 
 /* trial_define.c */
-/* v.expected of the layer's reference; STRATA_ENOTFOUND: it has none. Else a failure is in
- * t->node.err, and *rule is what it breaks. */
+/* v.expected of the layer's reference; STRATA_ENOTFOUND: it has none. Else a failure is
+ * in t->node.err, and *rule is what it breaks. */
 int trial_define(struct trial *t, const char **rule);
 
 /* trial_numbers.c */
