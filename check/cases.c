@@ -38,8 +38,11 @@ static bool opens(struct check_child *c, const char *attrs,
     attrs = text;
     copy_text(c->report->place.attrs, sizeof c->report->place.attrs, attrs);
     int status = harness_open(&n, c->layer, attrs, in, n_in, NULL, 0);
-    if (status != STRATA_OK)
+    if (status != STRATA_OK && n.err.message[0])
         copy_text(c->cases.refusal, sizeof c->cases.refusal, n.err.message);
+    else if (status != STRATA_OK)
+        snprintf(c->cases.refusal, sizeof c->cases.refusal,
+                 "shape returned %d without a message", status);
     harness_close(&n);
     return status == STRATA_OK;
 }

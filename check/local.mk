@@ -48,7 +48,7 @@ libstrata_check_la_SOURCES = \
 	check/types.c \
 	check/harness/stored.c \
 	check/harness/stored.h \
-	check/harness/trial.c \
+	check/harness/trial.c check/harness/trial_define.c \
 	check/harness/trial.h \
 	check/harness/trial_numbers.c \
 	check/harness/trial_problem.c \

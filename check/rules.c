@@ -48,6 +48,7 @@ static const struct check_rule rules[] = {
     {"nan-lost", "where an output follows an input, NaN there is NaN here, unless the "
                  "reference says STRATA_NAN_IGNORED"},
     {"reference-failed", "the reference takes every shape that shape takes"},
+    {"reference-bounds", "the reference writes inside its outputs alone"},
     {"run-failed", "run works on every combination that accept took"},
     {"bounds", "a run writes inside its outputs, workspace and ctx alone"},
     {"input-modified", "inputs are read-only"},

@@ -67,12 +67,16 @@ size_t strata_dtype_size(int dtype)
 
 /* ---- axes ---------------------------------------------------------------------- */
 
-static bool is_empty(const strata_desc *d)
+/* 1: it has elements, 0: none. -1: nothing of it can be computed, as its check says. */
+static int elements(const strata_desc *d)
 {
+    if (!d || d->rank < 0 || d->rank > STRATA_MAX_RANK ||
+        (d->vector_dim >= 0 && d->vector < 1))
+        return -1;
     for (int i = 0; i < d->rank; i++)
         if (d->dims[i] == 0)
-            return true;
-    return false;
+            return 0;
+    return 1;
 }
 
 static void add_axis(struct axes *a, int64_t extent, int64_t stride)
@@ -95,7 +99,8 @@ static void add_dim(struct axes *a, const strata_desc *d, int dim)
 static struct axes axes_of(const strata_desc *d, unsigned dims)
 {
     struct axes a = {.n = 0};
-    for (int i = 0; i < d->rank; i++)
+    const int rank = elements(d) > 0 ? d->rank : 0;
+    for (int i = 0; i < rank; i++)
         if (dims >> i & 1)
             add_dim(&a, d, i);
     for (int i = 1; i < a.n; i++)
@@ -252,7 +257,7 @@ static int check_size(const strata_desc *d, strata_error *err)
 {
     int64_t bytes;
     const struct axes a = axes_of(d, ~0u);
-    if (is_empty(d) ||
+    if (elements(d) == 0 ||
         (axes_size(&a, &bytes) &&
          checked_mul(bytes, (int64_t)strata_dtype_size(d->dtype), &bytes) &&
          strata_desc_count(d) >= 0))
@@ -289,32 +294,29 @@ int strata_desc_check(const strata_desc *d, int output, strata_error *err)
 int64_t strata_desc_size(const strata_desc *d)
 {
     int64_t size;
-    if (!d || is_empty(d))
-        return d ? 0 : -1;
+    const int some = elements(d);
     const struct axes a = axes_of(d, ~0u);
-    return axes_size(&a, &size) ? size : -1;
+    return some <= 0 ? some : axes_size(&a, &size) ? size : -1;
 }
 
 int64_t strata_desc_bytes(const strata_desc *d)
 {
     int64_t bytes;
-    const int64_t size = strata_desc_size(d);
-    return d && checked_mul(size, (int64_t)strata_dtype_size(d->dtype), &bytes) ? bytes
-                                                                                : -1;
+    const int64_t n = strata_desc_size(d);
+    return d && checked_mul(n, (int64_t)strata_dtype_size(d->dtype), &bytes) ? bytes : -1;
 }
 
 int64_t strata_desc_count(const strata_desc *d)
 {
     int64_t count;
-    if (!d || is_empty(d))
-        return d ? 0 : -1;
-    return checked_product(d->dims, d->rank, &count) ? count : -1;
+    const int some = elements(d);
+    return some <= 0 ? some : checked_product(d->dims, d->rank, &count) ? count : -1;
 }
 
 int64_t strata_desc_offset(const strata_desc *d, const int64_t *index)
 {
     int64_t offset = 0;
-    if (!d || !index)
+    if (!d || !index || (d->vector_dim >= 0 && d->vector < 1))
         return -1;
     for (int i = 0; i < d->rank; i++)
         offset += i == d->vector_dim
@@ -327,29 +329,26 @@ int64_t strata_desc_offset(const strata_desc *d, const int64_t *index)
 
 int strata_desc_overlapping(const strata_desc *d)
 {
-    if (!d)
-        return 0;
     const int64_t size = strata_desc_size(d);
     const struct axes a = axes_of(d, ~0u);
-    return size != 0 && (size < 0 || axes_overlap(&a, size));
+    return elements(d) > 0 && (size < 0 || axes_overlap(&a, size));
 }
 
 static int packed_dims(const strata_desc *d, unsigned dims)
 {
     const struct axes a = axes_of(d, dims);
-    return is_empty(d) || axes_packed(&a);
+    return elements(d) >= 0 && axes_packed(&a);
 }
 
 int strata_desc_fully_packed(const strata_desc *d)
 {
-    return d && packed_dims(d, ~0u);
+    return packed_dims(d, ~0u);
 }
 
 int strata_desc_packed(const strata_desc *d, const char *letters)
 {
     unsigned dims = 0;
-    const char *names =
-        d && d->rank > 0 && d->rank <= STRATA_MAX_RANK ? dim_letters[d->rank] : NULL;
+    const char *names = elements(d) >= 0 && d->rank > 0 ? dim_letters[d->rank] : NULL;
     if (names == NULL || letters == NULL)
         return 0;
     for (; *letters != '\0'; letters++) {
@@ -363,7 +362,7 @@ int strata_desc_packed(const strata_desc *d, const char *letters)
 
 int strata_desc_spatially_packed(const strata_desc *d)
 {
-    return d && packed_dims(d, ~3u);
+    return packed_dims(d, ~3u);
 }
 
 /* How a dim's index becomes an offset, pad lanes included, in the one form that equal
@@ -391,10 +390,11 @@ static struct dim_form dim_form(const strata_desc *d, int dim)
 
 int strata_desc_equal(const strata_desc *a, const strata_desc *b)
 {
-    if (!a || !b || a->dtype != b->dtype || a->rank != b->rank ||
+    if (elements(a) < 0 || elements(b) < 0 || a->dtype != b->dtype ||
+        a->rank != b->rank ||
         memcmp(a->dims, b->dims, sizeof(a->dims[0]) * (size_t)a->rank) != 0)
         return 0;
-    for (int i = 0; i < a->rank && !is_empty(a); i++) {
+    for (int i = 0; i < a->rank && elements(a) > 0; i++) {
         const struct dim_form f = dim_form(a, i), g = dim_form(b, i);
         if (f.padded != g.padded || f.vector != g.vector || f.block != g.block)
             return 0;

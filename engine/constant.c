@@ -48,7 +48,8 @@ static int run_once(void *payload, void *stream, strata_error *err)
     int status = n->impl->impl.run(r);
     threads_set(before);
     if (status != STRATA_OK) {
-        error_set(err, status, "%s", strata_status_text(status));
+        error_set(err, status, "it returned %d (%s) without a message", status,
+                  strata_status_text(status));
         error_prefix(err, "layer '%s', impl %s, run", n->name, n->impl->impl.name);
     }
     return status;

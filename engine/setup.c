@@ -154,7 +154,8 @@ static int run_setup(strata_engine *e, size_t node, struct node_view *v,
     execution_view(v, e->execution, n, err);
     v->node.stream = e->handle->device->ops->stream_native(e->handle->stream);
     if (impl->setup && (status = impl->setup(&v->node, part->state)) != STRATA_OK) {
-        error_set(err, status, "%s", strata_status_text(status));
+        error_set(err, status, "it returned %d (%s) without a message", status,
+                  strata_status_text(status));
         error_prefix(err, "layer '%s', impl %s, setup", n->name, impl->name);
     }
     part->set_up = status == STRATA_OK;

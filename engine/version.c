@@ -141,7 +141,9 @@ int strata_engine_estimate(const strata_engine *e, const int64_t *wanted, int n,
                            strata_estimate *out, strata_error *err)
 {
     int64_t sizes[NETWORK_MAX_SYMBOLS] = {0};
-    int status = ARGUMENTS(err, {"engine", e}, {"sizes", wanted}, {"out", out});
+    /* an engine of one shape has none to give */
+    const void *given = n == 0 ? (const void *)sizes : wanted;
+    int status = ARGUMENTS(err, {"engine", e}, {"sizes", given}, {"out", out});
     if (status == STRATA_OK)
         status = struct_check(out->struct_size, SIZE_THROUGH(strata_estimate, sizes),
                               "strata_estimate", err);

@@ -380,6 +380,19 @@ static int refuse_foreign(const char *path, strata_error *err)
     return STRATA_OK;
 }
 
+static int check_texts(const char *const *texts, size_t n, const char *what,
+                       strata_error *err)
+{
+    if (n > 0 && !texts)
+        return error_set(err, STRATA_EINVAL, "strata_network_options.%s is NULL for %zu",
+                         what, n);
+    for (size_t i = 0; i < n; i++)
+        if (!texts[i])
+            return error_set(err, STRATA_EINVAL, "strata_network_options.%s[%zu] is NULL",
+                             what, i);
+    return STRATA_OK;
+}
+
 /* What an older application does not know is none. */
 static int read_options(strata_network_options *out, const strata_network_options *from,
                         strata_error *err)
@@ -393,11 +406,9 @@ static int read_options(strata_network_options *out, const strata_network_option
     if (status != STRATA_OK)
         return status;
     struct_take(out, sizeof *out, from, from->struct_size);
-    if ((out->n_set && !out->set) || (out->n_define && !out->define))
-        return error_set(err, STRATA_EINVAL, "strata_network_options.%s is NULL for %zu",
-                         out->n_set && !out->set ? "set" : "define",
-                         out->n_set && !out->set ? out->n_set : out->n_define);
-    return STRATA_OK;
+    if ((status = check_texts(out->set, out->n_set, "set", err)) != STRATA_OK)
+        return status;
+    return check_texts(out->define, out->n_define, "define", err);
 }
 
 int strata_network_load(strata_network **out, const char *path, strata_registry *registry,

@@ -139,8 +139,8 @@ static int plugin_defect(struct loader *l, const struct network_layer *layer,
         l->err, STRATA_EOVERFLOW,
         "layer %s: %s gives %s the dims %s (rank %d, dtype %d); there are 1 to 8 dims of "
         "0 to 2^31 - 1, and at most 2^40 elements",
-        layer->name, layer->type->full_name, what, dims_text(dims, t->dims, rank),
-        t->rank, t->dtype);
+        layer->name, layer->type->full_name, what,
+        rank ? dims_text(dims, t->dims, rank) : "none", t->rank, t->dtype);
     config_locate(l->c, layer->place, l->err);
     return STRATA_EOVERFLOW;
 }

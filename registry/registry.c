@@ -110,6 +110,10 @@ static int read_options(strata_registry_options *out, const strata_registry_opti
         return error_set(err, STRATA_EINVAL,
                          "strata_registry_options.files is NULL for %zu files",
                          out->n_files);
+    for (size_t i = 0; i < out->n_files; i++)
+        if (!out->files[i])
+            return error_set(err, STRATA_EINVAL,
+                             "strata_registry_options.files[%zu] is NULL", i);
     return STRATA_OK;
 }
 

@@ -466,6 +466,18 @@ rm -r "$list"
 printf '\0\0\100\100\0\0\0\100' >"$scratch/w.bin"
 expect 0 '^y,0,1,0,3,' 'and anew where its data have changed' env XDG_CACHE_HOME="$scratch/c" \
     $strata run "$scratch/m.onnx" "$scratch/x.npy" --top 1 -o csv
+cp "$scratch/m.onnx" "$scratch/kept.onnx"
+cp "$scratch/w.bin" "$scratch/kept.bin"
+for c in 'import m.onnx -o m.onnx' 'import m.onnx -o w.bin' 'import m.onnx --report m.onnx' \
+    'build m.onnx -o m.onnx' 'explain m.onnx --svg m.onnx' 'run m.onnx x.npy --output ./m.onnx'; do
+    expect 2 'would be replaced, but|is the model or the network' "a model is kept: $c" \
+        env XDG_CACHE_HOME="$scratch/c" sh -c "cd '$scratch' && $strata $c"
+done
+cmp "$scratch/m.onnx" "$scratch/kept.onnx" >"$log" 2>&1 &&
+    cmp "$scratch/w.bin" "$scratch/kept.bin" >>"$log" 2>&1
+result $? 'as it was, with its data'
+expect 2 'the weights are written there' 'nor is a network written over its own weights' \
+    $strata import "$scratch/m.onnx" -o "$scratch/m.safetensors"
 rm "$scratch/w.bin"
 expect 2 'w.bin: cannot be opened' 'or are gone' env XDG_CACHE_HOME="$scratch/c" \
     $strata run "$scratch/m.onnx" "$scratch/x.npy" --top 1 -o csv

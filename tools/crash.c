@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The last words of a process that a signal ends: which plugin's code it was in. Nothing
- * here allocates, since the heap may be what is broken; what may wait for a lock has a
- * limit.
+ * The last words of a process that a signal ends, or a plugin by exit: which plugin's
+ * code it was in. Nothing here allocates, since the heap may be what is broken; what may
+ * wait for a lock has a limit.
  */
 #ifdef HAVE_CONFIG_H
 #include <config.h>
@@ -13,6 +13,8 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -63,12 +65,13 @@ static uintptr_t program_counter(const void *context)
 #endif
 }
 
-/* The innermost frame in a plugin: a fault in what plugins call is theirs. */
+/* The innermost frame in a plugin: a fault in what plugins call is theirs. context NULL:
+ * no signal stopped anything. */
 static const struct mapped *find_plugin(const void *context, uintptr_t *at)
 {
     void *frames[FRAMES];
-    const struct mapped *found = mapped_at(*at = program_counter(context));
-    if (found)
+    const struct mapped *found = NULL;
+    if (context && (found = mapped_at(*at = program_counter(context))))
         return found;
     const int n = backtrace(frames, FRAMES);
     for (int i = 0; i < n && !found; i++)
@@ -84,11 +87,11 @@ static const char *name_of(int number)
     return "a signal";
 }
 
-static void tell(int number, const void *context)
+static void tell(const char *by, const void *context)
 {
     char text[PATH_MAX + 512] = "strata: error: ended by ";
     uintptr_t at;
-    append(text, sizeof text, name_of(number));
+    append(text, sizeof text, by);
     const struct mapped *found = find_plugin(context, &at);
     if (found) {
         append(text, sizeof text, " in ");
@@ -118,9 +121,29 @@ static void last_words(int number, siginfo_t *info, void *context)
     signal(number, SIG_DFL);
     signal(SIGALRM, SIG_DFL);
     alarm(PATIENCE);
-    tell(number, context);
+    tell(name_of(number), context);
     alarm(0);
     raise(number);
+}
+
+/* ---- exit ------------------------------------------------------------------------ */
+
+static pid_t running; /* the process that no exit may end; 0: it ends by itself */
+
+/* Children that watch a plugin end as it ends them. */
+static void at_exit(void)
+{
+    if (running != getpid())
+        return;
+    fflush(NULL);
+    alarm(PATIENCE);
+    tell("exit", NULL);
+    _exit(EXIT_USAGE);
+}
+
+void tool_ends(void)
+{
+    running = 0;
 }
 
 void tool_catch_crashes(void)
@@ -129,6 +152,7 @@ void tool_catch_crashes(void)
     const stack_t other = {.ss_sp = stack, .ss_size = sizeof stack};
     void *frame;
     backtrace(&frame, 1); /* loads what it needs while that is possible */
+    running = atexit(at_exit) == 0 ? getpid() : 0;
     sigaltstack(&other, NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(faults); i++) {
         struct sigaction before;

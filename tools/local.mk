@@ -27,7 +27,7 @@ strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_outp
 	tools/import/import.c tools/import/model.c tools/import/model.h \
 	tools/import/operators.c tools/import/options.c \
 	tools/quantise/quantise.c tools/quantise/quantise.h tools/quantise/data.c tools/quantise/labels.c \
-	tools/quantise/options.c tools/quantise/options.h tools/quantise/print.c \
+	tools/quantise/options.c tools/quantise/options.h tools/quantise/outputs.c tools/quantise/outputs.h tools/quantise/print.c \
 	tools/diff.c \
 	tools/inspect/inspect.c tools/inspect/onnx.c tools/inspect/onnx.h \
 	tools/explain/report.c \

@@ -112,6 +112,7 @@ int main(int argc, char **argv)
 {
     share_arena();
     int code = dispatch(argc, argv);
+    tool_ends();
     if (tool_output_lost()) {
         tool_error("out of memory: the output is incomplete");
         code = code == EXIT_OK ? EXIT_USAGE : code;

@@ -57,7 +57,6 @@ static int check_costs(const struct tool_session *s, const struct tool_options *
                          "--set build.costs_miss=measure to a cost file",
                          o->save_costs ? "--save-costs" : "--measure-all");
     int status = measures && c->save ? tool_refuse_dash(c->save, err) : STRATA_OK;
-    /* Before measuring: what takes minutes must not be lost to a wrong name. */
     return status == STRATA_OK && measures && c->save ? file_writable(c->save, err)
                                                       : status;
 }
@@ -79,12 +78,15 @@ int tool_refuse_dash(const char *path, strata_error *err)
                : STRATA_OK;
 }
 
-int tool_refuse_source(const struct tool_options *o, const strata_network *net,
+int tool_refuse_source(const struct tool_options *o, const struct tool_session *s,
                        const char *path, strata_error *err)
 {
-    const char *is = network_reads(net, path) ? "the network is made of it" : NULL;
+    const char *is =
+        network_reads(s->network, path) || (s->given && file_same(s->given, path))
+            ? "the network is made of it"
+            : NULL;
     for (size_t i = 0; i < o->n_inputs; i++)
-        if (file_same(tool_file_of(net, o->inputs[i]), path))
+        if (file_same(tool_file_of(s->network, o->inputs[i]), path))
             is = "it is an input";
     return is ? error_set(err, STRATA_EINVAL,
                           "%s: would be replaced, but %s; name another file for what is "
@@ -99,6 +101,7 @@ static const char *output_path(const struct tool_options *o, const strata_networ
     return o->outputs_named ? tool_file_of(net, o->outputs[i]) : o->outputs[i];
 }
 
+/* Before costs are measured: what takes minutes must not be lost to a wrong name. */
 static int check_outputs(const struct tool_session *s, const struct tool_options *o,
                          strata_error *err)
 {
@@ -106,13 +109,16 @@ static int check_outputs(const struct tool_session *s, const struct tool_options
     for (size_t i = 0; i < o->n_outputs && status == STRATA_OK; i++) {
         const char *path = output_path(o, s->network, i);
         status = o->outputs_piped ? STRATA_OK : tool_refuse_dash(path, err);
-        if (status == STRATA_OK && strcmp(path, "-") != 0)
-            status = tool_refuse_source(o, s->network, path, err);
+        const bool file = strcmp(path, "-") != 0;
+        if (status == STRATA_OK && file)
+            status = tool_refuse_source(o, s, path, err);
+        if (status == STRATA_OK && file)
+            status = file_writable(path, err);
         for (size_t k = 0; k < i && status == STRATA_OK; k++)
             if (strcmp(path, output_path(o, s->network, k)) == 0)
-                status = error_set(err, STRATA_EINVAL,
-                                   "%s: would be written twice; name a file for each",
-                                   path);
+                status =
+                    error_set(err, STRATA_EINVAL,
+                              "%s: would be written twice; name a file for each", path);
     }
     return status;
 }
@@ -149,6 +155,7 @@ int tool_open_network(struct tool_session *s, const struct tool_options *o,
     };
     char *ini = NULL;
     int status = tool_refuse_engine(path, err);
+    s->given = path;
     if (status == STRATA_OK)
         status = tool_open_registry(s, o, err);
     if (status == STRATA_OK && model_is_onnx(path)) {

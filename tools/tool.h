@@ -30,8 +30,11 @@ extern const struct tool_command tool_run, tool_list, tool_describe, tool_explai
     tool_new_layer, tool_build, tool_import, tool_inspect, tool_diff, tool_generate,
     tool_quantise, tool_deploy;
 
-/* crash.c: name the plugin that a signal such as SIGSEGV ends the process in. */
+/* crash.c: name the plugin that a signal such as SIGSEGV, or exit, ends the process in.
+ */
 void tool_catch_crashes(void);
+/* From here on exit is the command's own. */
+void tool_ends(void);
 
 /* Options every subcommand takes. */
 struct tool_options {
@@ -97,7 +100,7 @@ void tool_print(const char *format, ...) PRINTF_LIKE(1, 2);
 int tool_write(const char *path, const char *text, size_t size, strata_error *err);
 /* The text of JSON on stdout, and one character of a string in it (returns its bytes):
  * escaped where tool_print writes '?'. */
-bool tool_output_lost(void); /* for lack of memory */
+bool tool_output_lost(void);                        /* for lack of memory */
 int tool_print_json(const json_t *j, size_t flags); /* EXIT_OK, or after reporting */
 size_t tool_put_json_character(const unsigned char *p, size_t left, FILE *out);
 int tool_help(const struct tool_command *c);
@@ -116,6 +119,7 @@ struct tool_session {
     strata_handle *handle;
     strata_network *network;
     strata_engine *engine;
+    const char *given; /* the network's file as the user named it, maybe an ONNX model */
 };
 int tool_open_registry(struct tool_session *s, const struct tool_options *o,
                        strata_error *err);
@@ -124,7 +128,7 @@ int tool_refuse_engine(const char *path, strata_error *err);
 /* An error if the file to be written is called "-". */
 int tool_refuse_dash(const char *path, strata_error *err);
 /* An error if writing `path` would replace an input or what the network was read from. */
-int tool_refuse_source(const struct tool_options *o, const strata_network *net,
+int tool_refuse_source(const struct tool_options *o, const struct tool_session *s,
                        const char *path, strata_error *err);
 /* Checks the outputs, too. */
 int tool_open_network(struct tool_session *s, const struct tool_options *o,

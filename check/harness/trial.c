@@ -355,13 +355,13 @@ static void expect_agreement(struct trial *k)
 /* Fill v.expected; false after a problem. */
 static bool expect_values(struct trial *k)
 {
-    int status = harness_reference(&k->node, (const void *const *)k->v.in,
-                                   (const void *const *)k->v.weight, k->v.expected);
+    const char *rule;
+    int status = trial_define(k, &rule);
     k->expects = status == STRATA_OK;
     if (status == STRATA_ENOTFOUND)
         expect_agreement(k);
     else if (status != STRATA_OK)
-        trial_problem(k, "reference-failed", k->node.err.message);
+        trial_problem(k, rule, k->node.err.message);
     return status == STRATA_OK || status == STRATA_ENOTFOUND;
 }
 

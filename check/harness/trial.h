@@ -69,6 +69,11 @@ void trial_free_values(struct trial_values *v);
 /* v.out with v.expected and the epilogue; differences are reported. */
 void trial_compare(struct trial *t, const strata_epilogue *e);
 
+/* trial_define.c */
+/* v.expected of the layer's reference; STRATA_ENOTFOUND: it has none. Else a failure is
+ * in t->node.err, and *rule is what it breaks. */
+int trial_define(struct trial *t, const char **rule);
+
 /* trial_numbers.c */
 /* Whether input i holds floats. */
 bool trial_real_input(const struct trial *t, int i);

@@ -84,7 +84,8 @@ static int open_node(strata_context *c, size_t i, strata_tensor **next, strata_e
     node->opened = status == STRATA_OK;
     node->uncaptured = impl->flags & STRATA_NO_CAPTURE;
     if (status != STRATA_OK) {
-        error_set(err, status, "%s", strata_status_text(status));
+        error_set(err, status, "it returned %d (%s) without a message", status,
+                  strata_status_text(status));
         error_prefix(err, "layer '%s', impl %s, ctx_open", n->name, impl->name);
     }
     return status;

@@ -31,7 +31,8 @@ static int run_node(strata_context *c, int index, void *stream, strata_error *er
     node->run.err = err;
     int status = n->impl->impl.run(&node->run);
     if (status != STRATA_OK) {
-        error_set(err, status, "%s", strata_status_text(status));
+        error_set(err, status, "it returned %d (%s) without a message", status,
+                  strata_status_text(status));
         error_prefix(err, "%s:%d: error: layer '%s', impl %s, run",
                      c->engine->network->path, n->layer->place.line, n->name,
                      n->impl->impl.name);

@@ -129,10 +129,10 @@ STRATA_API int strata_desc_format(strata_desc *out, const char *format,
 /* Whether a descriptor may be used for reading, or (output) for writing: an output must
  * not overlap. Negative strides are refused for both. */
 STRATA_API int strata_desc_check(const strata_desc *d, int output, strata_error *err);
-/* Elements from the first to one past the last, pad lanes included; -1 on overflow. */
+/* Elements from first to last, pads included; -1: overflow, or no rank or vector. */
 STRATA_API int64_t strata_desc_size(const strata_desc *d);
 STRATA_API int64_t strata_desc_bytes(const strata_desc *d); /* the same in bytes */
-/* Logical elements; -1 on overflow. */
+/* Logical elements; -1 as above. */
 STRATA_API int64_t strata_desc_count(const strata_desc *d);
 /* Offset of an element, in elements; index has rank entries in range. */
 STRATA_API int64_t strata_desc_offset(const strata_desc *d, const int64_t *index);

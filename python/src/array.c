@@ -46,7 +46,9 @@ static bool describe_buffer(struct array *a, const char *name)
     const Py_buffer *v = &a->view;
     const int dtype = dtype_of_format(v->format, v->itemsize);
     if (dtype < 0) {
-        PyErr_Format(PyExc_TypeError, "'%s': elements of format '%s' have no dtype here",
+        PyErr_Format(PyExc_TypeError,
+                     "'%s': elements of format '%s' have no dtype here; convert it "
+                     "(x.astype(...)), to the machine's order of bytes, too",
                      name, v->format ? v->format : "B");
         return false;
     }

@@ -29,7 +29,10 @@ static bool take_keyword(const Network *n, PyObject *name, PyObject *value,
     else if (PyUnicode_CompareWithASCIIString(name, "stream") == 0)
         *stream = value;
     else {
-        PyErr_Format(PyExc_TypeError, "no input %R; the network has %R", name, n->names);
+        PyObject *own = PyTuple_GetSlice(n->names, 0, n->n_in);
+        if (own)
+            PyErr_Format(PyExc_TypeError, "no input %R; the network has %R", name, own);
+        Py_XDECREF(own);
         return false;
     }
     return true;

@@ -38,6 +38,8 @@ static int fail(const struct call *c)
     if (!said || !PyArg_ParseTuple(said, "is", &status, &text))
         text = "an exception that cannot be told";
     PyErr_Clear();
+    if (type && PyErr_GivenExceptionMatches(type, PyExc_KeyboardInterrupt))
+        PyErr_SetInterrupt(); /* the run fails of it, and the main thread ends by it */
     status = c->host->fail(c->err, status, "%s of %s in Python: %s", c->what,
                            c->layer->layer.name, text);
     Py_XDECREF(said);

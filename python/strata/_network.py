@@ -49,7 +49,18 @@ def _choose(choices: Mapping[Any, int], word: Any, what: str) -> int:
 
 
 def _pairs(values: Mapping[str, object]) -> tuple[str, ...]:
-    return tuple(f"{name}={value}" for name, value in values.items())
+    flag = {True: "yes", False: "no"}
+    return tuple(f"{name}={flag[value] if isinstance(value, bool) else value}"
+                 for name, value in values.items())
+
+
+def _names(given: AnyPath | Sequence[AnyPath] | None) -> list[str]:
+    """Names of files: one, or several."""
+    if given is None:
+        return []
+    if isinstance(given, (str, bytes, os.PathLike)):
+        given = [given]
+    return [os.fsdecode(name) for name in given]
 
 
 def _encode(texts: Sequence[str]) -> tuple[bytes, ...]:
@@ -236,8 +247,9 @@ def _command_arguments(path: str, device: str | None, sets: Sequence[str],
 
 def load(path: AnyPath | None = None, *, text: str | None = None,
          device: str | None = None, set: Mapping[str, object] | None = None,
-         define: Mapping[str, object] | None = None, plugins: Sequence[AnyPath] = (),
-         plugin_path: AnyPath | None = None, threads: int = 0, wait: str | None = None,
+         define: Mapping[str, object] | None = None,
+         plugins: AnyPath | Sequence[AnyPath] = (),
+         plugin_path: AnyPath | Sequence[AnyPath] | None = None, threads: int = 0, wait: str | None = None,
          math: str = "default") -> Network:
     """A network, ready to be called: an INI file, its text, an ONNX model, or an engine
     file. device is "host" or "cuda:N"; set and define are the command's --set and -D;
@@ -250,8 +262,7 @@ def load(path: AnyPath | None = None, *, text: str | None = None,
     if text is not None or source.endswith(".onnx"):
         source, folder = _make_source(text, source)
     sets, defines = _pairs(set or {}), _pairs(define or {})
-    files = [os.fsdecode(one) for one in plugins]
-    folders = os.fsdecode(plugin_path) if plugin_path is not None else None
+    files, folders = _names(plugins), ":".join(_names(plugin_path)) or None
     is_engine = _is_engine(source)
     if is_engine and (sets or defines):
         raise _errors.ArgumentError(f"{source}: an engine is planned already; set and define "

@@ -4,6 +4,7 @@
  * that did not say.
  */
 #include "core/arguments.h"
+#include "strata/sizes.h"
 #include "tests/engine/engine_session.h"
 
 TestSuite(struct_size, .init = scratch_make, .fini = scratch_remove, .timeout = 600);
@@ -54,8 +55,8 @@ Test(struct_size, results_are_as_large_as_the_caller_says)
         cr_assert_eq(ask(&s, i, known, size, &err), STRATA_OK, "%s", err.message);
         cr_expect_eq(known[size], 0x5a, "%s: written past its end", structs[i].name);
         cr_assert_eq(ask(&s, i, out, size + 16, &err), STRATA_OK, "%s", err.message);
-        cr_expect_eq(memcmp(out + size - 8, known + size - 8, 8), 0, "%s: its last member",
-                     structs[i].name);
+        cr_expect_eq(memcmp(out + size - 8, known + size - 8, 8), 0,
+                     "%s: its last member", structs[i].name);
         for (size_t k = 0; k < 16; k++)
             cr_expect_eq(out[size + k], 0, "%s: not ours, not 0", structs[i].name);
         cr_expect_eq(out[size + 16], 0x5a);
@@ -121,10 +122,45 @@ Test(struct_size, what_is_passed_must_say_it)
     cr_expect_eq(strata_set_allocator(bare, &allocator, &s.err), STRATA_OK);
     REFUSED("strata_profiler.struct_size is 8",
             strata_context_set_profiler(c, &profiler, &s.err));
-    REFUSED("strata_network_options.set is NULL for 1",
-            strata_network_load(&none, in_scratch("net.ini"), s.registry, &options,
-                                &s.err));
+    REFUSED(
+        "strata_network_options.set is NULL for 1",
+        strata_network_load(&none, in_scratch("net.ini"), s.registry, &options, &s.err));
     strata_context_destroy(c);
     strata_destroy(bare);
+    release(&s);
+}
+
+Test(struct_size, a_list_has_no_null_in_it)
+{
+    struct session s;
+    strata_network *none = NULL;
+    strata_registry *empty = NULL;
+    const char *set[] = {"build.precision=fp32", NULL}, *files[] = {NULL};
+    strata_network_options options = {.struct_size = sizeof options};
+    strata_registry_options modules = {sizeof modules, .files = files, .n_files = 1};
+    open_net(&s);
+    options.set = set;
+    options.n_set = 2;
+    REFUSED(
+        "strata_network_options.set[1] is NULL",
+        strata_network_load(&none, in_scratch("net.ini"), s.registry, &options, &s.err));
+    options = (strata_network_options){sizeof options, .define = set + 1, .n_define = 1};
+    REFUSED(
+        "strata_network_options.define[0] is NULL",
+        strata_network_load(&none, in_scratch("net.ini"), s.registry, &options, &s.err));
+    REFUSED("strata_registry_options.files[0] is NULL",
+            strata_registry_create(&empty, &modules, &s.err));
+    release(&s);
+}
+
+Test(struct_size, an_engine_of_one_shape_is_estimated_without_sizes)
+{
+    struct session s;
+    strata_estimate estimate = {.struct_size = sizeof estimate};
+    open_net(&s);
+    cr_assert_eq(strata_engine_dimensions(s.engine), 0);
+    cr_expect_eq(strata_engine_estimate(s.engine, NULL, 0, &estimate, &s.err), STRATA_OK,
+                 "%s", s.err.message);
+    cr_expect(estimate.planned);
     release(&s);
 }

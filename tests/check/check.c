@@ -42,6 +42,8 @@ static const struct fault faults[] = {
      "-DLEAST=0 -DSHAPE='counter = 4 / (int)p->parts'", "crash",
      "shape was killed by SIGFPE"},
     {"shape writes no shape", "-DNO_SHAPE", "untested", "shape gives output 0 rank 0"},
+    {"shape refuses all without a word", "-DSHAPE='return 12345'", "untested",
+     "shape returned 12345 without a message"},
     {"shape crashes", "-DSHAPE=CRASH", "crash", "shape"},
     {"shape hangs", "-DSHAPE=HANG", "hang", "shape"},
     {"shape exits", "-DSHAPE='_exit(0)'", "exit", "shape"},
@@ -63,6 +65,14 @@ static const struct fault faults[] = {
     /* values and memory */
     {"wrong for negative values", "-D'ELEMENT(x, b)=(x < 0 ? x : x + b)'", "value-wrong",
      "should be"},
+    {"defines one element too many",
+     "-D'DEFINED(x, bias)=(out[0][n->out[0].count] = 1, x + bias)'", "reference-bounds",
+     "wrote past"},
+    {"defines one element before", "-D'DEFINED(x, bias)=(out[0][-1] = 1, x + bias)'",
+     "reference-bounds", "wrote before"},
+    {"defines an output as large as its input",
+     "-D'DEFINED(x, bias)=(i ? 0 : (out[0][2 * n->out[0].count] = 1), x + bias)'",
+     "reference-bounds", "wrote past"},
     {"writes one element too many", "-DRUN_END='y[n] = 0'", "bounds", "output 0"},
     {"writes one element before", "-DRUN_END='y[-1] = 0'", "bounds", "before"},
     {"writes past its workspace", "-DRUN_END='work[n] = 0'", "bounds", "workspace"},
@@ -258,9 +268,10 @@ Test(check, nothing_is_found_where_nothing_is_wrong)
 Test(check, an_impl_that_takes_nothing_tried_is_named)
 {
     char *output = malloc(OUTPUT);
-    const char *file = build("picky.so", "faulty/layer.c",
-                             SHARED " -O1 -Wall -Wextra -lpthread -DACCEPT='"
-                                    "return STRATA_FAIL(n, STRATA_EUNSUPPORTED, \"no\")'");
+    const char *file =
+        build("picky.so", "faulty/layer.c",
+              SHARED " -O1 -Wall -Wextra -lpthread -DACCEPT='"
+                     "return STRATA_FAIL(n, STRATA_EUNSUPPORTED, \"no\")'");
     int code = command(output, "check '%s' --test values", file);
     cr_expect_eq(code, 0, "exit code %d\n%s", code, output);
     cr_expect_not_null(strstr(output, "not tested, as all that was tried is vetoed: c"),

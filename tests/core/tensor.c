@@ -123,6 +123,36 @@ Test(tensor, bad_descriptors_are_refused_with_place_and_value)
     cr_expect_eq(strata_desc_check(NULL, 0, NULL), STRATA_EINVAL);
 }
 
+/* What fills a struct by hand forgets a field; its check says which. */
+static void nothing_is_computed(const strata_desc *d)
+{
+    const int64_t index[STRATA_MAX_RANK] = {0};
+    cr_expect_eq(strata_desc_check(d, 0, NULL), STRATA_EINVAL);
+    cr_expect_eq(strata_desc_size(d), -1);
+    cr_expect_eq(strata_desc_bytes(d), -1);
+    cr_expect_eq(strata_desc_count(d), -1);
+    cr_expect_not(strata_desc_overlapping(d));
+    cr_expect_not(strata_desc_fully_packed(d));
+    cr_expect_not(strata_desc_packed(d, "N"));
+    cr_expect_not(strata_desc_spatially_packed(d));
+    cr_expect_not(strata_desc_equal(d, d));
+    if (d->rank == 2)
+        cr_expect_eq(strata_desc_offset(d, index), -1);
+}
+
+Test(tensor, nothing_is_computed_of_a_vector_or_rank_that_is_none)
+{
+    strata_desc d = {.rank = 2, .dims = {3, 4}, .strides = {4, 1}};
+    nothing_is_computed(&d); /* vector_dim 0 in vectors of 0 */
+    d.vector_dim = -1;
+    d.vector = 1;
+    cr_expect_eq(strata_desc_size(&d), 12);
+    d.rank = STRATA_MAX_RANK + 1;
+    nothing_is_computed(&d);
+    d.rank = -1;
+    nothing_is_computed(&d);
+}
+
 Test(tensor, a_vector_needs_a_dim_and_two_elements)
 {
     const int64_t dims[] = {2, 3};

@@ -185,6 +185,18 @@ class Refused(Case):
         with self.assertRaisesRegex(strata.Unsupported, "not here"):
             self.run_of(empty)(buffer((2, 3, 5)))
 
+    def test_an_interrupt_stays_one(self):
+        def interrupted(x, y):
+            raise KeyboardInterrupt
+
+        net = self.run_of(interrupted)
+        with self.assertRaises(KeyboardInterrupt):
+            try:
+                net(buffer((2, 3, 5)))
+            except strata.ArgumentError:
+                for _ in range(1000):  # where it is raised is the interpreter's to say
+                    pass
+
     def test_outputs_are_written_not_returned(self):
         with self.assertRaisesRegex(strata.Error, r"gives something back.*y\[\.\.\.\] = value"):
             self.run_of(lambda x, y: 7)(buffer((2, 3, 5)))

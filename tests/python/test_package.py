@@ -54,6 +54,17 @@ class Loading(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "null byte"):
                 load(plugins=[b"a\0b"])
 
+    def test_one_name_is_not_its_letters(self):
+        with self.assertRaisesRegex(strata.Error, "plugin /nowhere/x.so: not found"):
+            load(plugins="/nowhere/x.so")
+        for folders in ("/nowhere", ["/nowhere", b"/neither"], ()):
+            self.assertEqual(load(plugin_path=folders).inputs["x"].shape, (1, 64))
+
+    def test_settings_may_be_of_type_bool(self):
+        self.assertEqual(load(set={"build.fusion": False}).inputs["x"].shape, (1, 64))
+        with self.assertRaisesRegex(strata.ParseError, "fusion=1: .*neither yes nor no"):
+            load(set={"build.fusion": 1})
+
     def test_outputs_are_completed(self):
         self.assertIn("y", dir(load()(buffer((1, 64)))))
 

@@ -80,6 +80,9 @@ printf '\001' | dd of=other.safetensors bs=1 seek=150000 conv=notrunc 2>/dev/nul
 } >keys 2>"$log"
 [ "$(sort -u keys | wc -l)" -eq 7 ]
 result $? 'shapes, options, weights, costs and math are in it'
+[ "$(STRATA_COSTS=analytic $strata build digits.ini --key)" = "$first" ] &&
+    [ "$(STRATA_COSTS=measure $strata build digits.ini --key)" = "$(sed -n 5p keys)" ]
+result $? 'also where the environment says whence costs come'
 mkdir moved && mv digits.ini digits.safetensors moved && cd moved && [ "$(key)" = "$first" ]
 result $? 'where the files lie is not'
 expect 2 '--key writes no file' 'a key and a file are refused together' \

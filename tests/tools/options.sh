@@ -48,6 +48,18 @@ expect 2 'would be replaced, but the network is made of it' 'explain --dot keeps
 expect 2 'd.engine: is the engine' 'inspect --dot keeps the engine' \
     $strata inspect d.engine --dot d.engine
 
+expect 2 "^strata: error: --streams '257': a number from 1 to 256" 'streams are as many at most' \
+    $strata bench digits.ini --streams 1,257 --duration 0 --iterations 1
+
+# ---- files that cannot be written are told before a plan is made ----
+printf 'strata-costs 1\ndevice host\n' >none.costs
+for c in 'build digits.ini -o none/d.engine' 'explain digits.ini --save-plan=none/d.plan' \
+    'profile digits.ini --html none/d.html' 'run digits.ini --input random:1 --output none/p.npy'; do
+    expect 2 "cannot write in folder 'none'" "first: $c" $strata $c --costs=none.costs
+done
+expect 2 'not a regular file' 'nor is a folder written over' \
+    $strata build digits.ini -o . --costs=none.costs
+
 # ---- "-" ----
 for c in 'build digits.ini -o -' 'bench digits.ini --times=- --duration 0 --iterations 1' \
     'profile digits.ini --runs 1 --html -' 'profile digits.ini --runs 1 --trace=-' \

@@ -181,13 +181,26 @@ grep -v relu1 r.txt >bad.txt
 expect 2 "bad.txt: no range of tensor 'relu1'" 'ranges that lack a tensor' \
     $q --ranges bad.txt -o a.ini
 expect 2 'would be replaced' 'to replace the network' $q $few -o digits.ini
+mkdir -p own && cp digits-test-images.idx own.idx && cp "$srcdir"/examples/digits/images/*.pgm own
+own=$(ls own/*.pgm | head -n 1)
+for c in '--data own.idx -o own.idx' "--data own -o $own" '--data own.idx --save-ranges own.idx -o b.ini' \
+    '--data image=own.idx -o own.idx'; do
+    expect 2 'would be replaced, but --data reads it' "its data: $c" $q $c
+done
+cmp -s own.idx digits-test-images.idx
+result $? 'which are as they were'
+for c in '-o b.safetensors' '--save-ranges b.safetensors -o b.ini'; do
+    expect 2 'the quantised weights are written there' "what else it writes: $c" $q $few $c
+done
+expect 2 '--share is of --method percentile' 'a share that nothing takes' $q $few --share 50 -o b.ini
 expect 2 'would be replaced' 'or its weights' $q $few -o digits.int8 --set 'weights w.file=digits.safetensors' \
     -o ./digits.xyz
 expect 2 'a file is needed here, not a format' '-o with a format' $q $few -o json
 expect 2 "method 'mes': .* did you mean 'mse'" 'a method that is not there' $q $few --method mes -o a.ini
 for wishes in "$few" '-o a.ini' "$few --budget 1 -o a.ini" '--labels l --ranges r -o a.ini' \
     '--sensitivity --ranges r.txt -o a.ini' '--ranges r --save-ranges s -o a.ini' \
-    '--ranges r --collected s -o a.ini' '--weights-only --ranges r -o a.ini'; do
+    '--ranges r --collected s -o a.ini' '--weights-only --ranges r -o a.ini' \
+    '--ranges r.txt --method max -o a.ini' '--ranges r.txt --samples 3 -o a.ini'; do
     expect 2 '^Usage: strata quantise' "refused: $wishes" $q $wishes
 done
 # ---- e4m3 ----

@@ -143,6 +143,18 @@ else
     module loads '__attribute__((constructor)) static void go(void) { abort(); }'
     expect 134 'ended by SIGABRT while .*/loads.so was loaded; `strata check`' 'or when' \
         $strata run leaky.ini random:1 --plugin ./loads.so --costs analytic
+    sed 's/raise(SIGSEGV)/exit(7)/; s/signal.h/stdlib.h/' crash.c >leaves.c
+    $CC -shared -fPIC -I"$srcdir/include" -I"$builddir/include" leaves.c -o leaves.so 2>log
+    expect 2 'ended by exit in .*/leaves.so \(at 0x[0-9a-f]+\); `strata check`' \
+        'an exit is no silent end' \
+        $strata run leaky.ini random:1 --plugin ./leaves.so --costs analytic
+    sed 's/raise(SIGSEGV)/return 77/' crash.c >mute.c
+    $CC -shared -fPIC -I"$srcdir/include" -I"$builddir/include" mute.c -o mute.so 2>log
+    expect 2 'run: it returned 77 \(unknown status\) without a message' \
+        'what fails without a word is told so' \
+        $strata run leaky.ini random:1 --plugin ./mute.so --costs analytic
+    expect 1 'run called exit\(7\)' 'and the checker knows it' \
+        $strata check ./leaves.so --quick
     expect 1 'run was killed by SIGSEGV' 'and the checker tells which call' \
         $strata check ./crash.so --quick
 fi

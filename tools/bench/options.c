@@ -171,14 +171,15 @@ static bool read_list(struct bench_list *out, const char *text, const char *name
     return bad(name, text, "a list of 1 to 16 values, ',' between,");
 }
 
-/* A list of numbers. */
-static bool read_counts(struct bench_list *out, const char *text, const char *name)
+/* A list of numbers, 1 to `most`. */
+static bool read_counts(struct bench_list *out, const char *text, int64_t most,
+                        const char *name)
 {
     int64_t value;
     if (!read_list(out, text, name))
         return false;
     for (size_t i = 0; i < out->n; i++)
-        if (!tool_number(&value, out->items[i], 1, 65536, name))
+        if (!tool_number(&value, out->items[i], 1, most, name))
             return false;
     return true;
 }
@@ -270,7 +271,7 @@ static bool count_option(struct bench_arguments *a, int option)
     case OPTION_ITERATIONS:
         return tool_number(&a->iterations, optarg, 1, 1000000000, "--iterations");
     case OPTION_STREAMS:
-        return read_counts(&a->streams, optarg, "--streams");
+        return read_counts(&a->streams, optarg, 256, "--streams");
     case OPTION_CONTEXTS:
         return tool_number(&a->contexts, optarg, 1, 1024, "--contexts");
     case OPTION_THREADS: /* trtexec's: as many as streams */
@@ -287,7 +288,7 @@ static bool network_option(struct bench_arguments *a, int option)
 {
     switch (option) {
     case OPTION_BATCH:
-        return read_counts(&a->batches, optarg, "--batch");
+        return read_counts(&a->batches, optarg, 65536, "--batch");
     case OPTION_DIM:
         return tool_dim(&a->common, optarg);
     case OPTION_SHAPES:

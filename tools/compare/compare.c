@@ -261,7 +261,7 @@ static int dump_tensor(const struct arguments *a, const struct compare_side side
         if (*p == '/')
             *p = '_';
     for (int i = 0; i < 2 && status == STRATA_OK; i++)
-        status = tool_refuse_source(&a->common, sides[i].session.network, path, err);
+        status = tool_refuse_source(&a->common, &sides[i].session, path, err);
     if (status == STRATA_OK)
         status = values_save(&t->values, path, err);
     free(path);

@@ -93,7 +93,7 @@ static void add_device(struct key *k, const strata_handle *h)
 static int add_costs(struct key *k, const struct cost_options *o)
 {
     struct file_bytes bytes;
-    add_number(k, o->kind == COSTS_DEFAULT ? COSTS_MEASURE : o->kind);
+    add_number(k, cost_kind_of(o->kind)); /* the environment, too, may say it */
     if (o->kind != COSTS_FILE)
         return STRATA_OK;
     int status = file_read(&bytes, o->file, UINT64_C(1) << 30, k->err);

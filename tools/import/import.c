@@ -8,6 +8,7 @@
 
 #include "check/model/data_set.h"
 #include "core/alloc.h"
+#include "io/file.h"
 #include "tools/import/model.h"
 
 enum {
@@ -111,6 +112,18 @@ static int check_data(const struct wishes *w, const char *path, strata_registry 
     return status;
 }
 
+static int check_report(const struct wishes *w, const char *path, strata_error *err)
+{
+    if (!w->report || strcmp(w->report, "-") == 0)
+        return STRATA_OK;
+    if (file_same(w->report, path) || (w->ini && strcmp(w->report, w->ini) == 0))
+        return error_set(err, STRATA_EINVAL,
+                         "%s: is the model or the network; name another file for the "
+                         "report",
+                         w->report);
+    return file_writable(w->report, err);
+}
+
 static int import_one(const struct wishes *w, const char *path)
 {
     struct tool_session s = {0};
@@ -119,7 +132,9 @@ static int import_one(const struct wishes *w, const char *path)
     strata_error err;
     error_clear(&err);
     size_t n_refused;
-    int code = EXIT_OK, status = tool_open_registry(&s, &w->common, &err);
+    int code = EXIT_OK, status = check_report(w, path, &err);
+    if (status == STRATA_OK)
+        status = tool_open_registry(&s, &w->common, &err);
     if (status == STRATA_OK)
         status = model_import(path, w->ini, &w->model, s.registry, &model, &im, &err);
     if (im && w->report)

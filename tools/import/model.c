@@ -50,6 +50,46 @@ static int write_files(const struct import *im, const char *ini, strata_error *e
     return status;
 }
 
+/* Whether the model is, or reads, that file. */
+static bool is_read(const struct onnx_model *model, const char *path)
+{
+    const char *name;
+    struct stat state;
+    char *folder = file_folder(model->path, NULL);
+    bool is = file_same(model->path, path);
+    for (size_t i = 0; folder && !is && (name = onnx_file_beside(model, i, &state));
+         i++) {
+        char *full = text_print("%s/%s", folder, name);
+        is = full && file_same(full, path);
+        free(full);
+    }
+    free(folder);
+    return is;
+}
+
+/* Before the model is imported: what is written must not be what is read. */
+static int check_files(const struct onnx_model *model, const char *ini, strata_error *err)
+{
+    char *weights = with_suffix(ini, ".safetensors");
+    const char *const files[] = {ini, weights};
+    int status = !weights ? error_no_memory(err, 0, "a path")
+                 : strcmp(ini, weights) == 0
+                     ? error_set(err, STRATA_EINVAL,
+                                 "%s: the weights are written there, beside the network; "
+                                 "name another file, as net.ini",
+                                 ini)
+                     : STRATA_OK;
+    for (size_t i = 0; i < ARRAY_LENGTH(files) && status == STRATA_OK; i++)
+        status = is_read(model, files[i])
+                     ? error_set(err, STRATA_EINVAL,
+                                 "%s: would be replaced, but the model is read from it; "
+                                 "name another file for the network",
+                                 files[i])
+                     : file_writable(files[i], err);
+    free(weights);
+    return status;
+}
+
 bool model_is_onnx(const char *path)
 {
     enum { IR_VERSION = 1 << 3 }; /* the tag of ModelProto's first field */
@@ -73,6 +113,8 @@ int model_import(const char *path, const char *ini, const struct model_options *
     options.name = name;
     int status =
         name ? onnx_open(model, path, &limits, err) : error_no_memory(err, 0, "a name");
+    if (status == STRATA_OK && ini)
+        status = check_files(*model, ini, err);
     if (status == STRATA_OK) {
         status = import_make(&im, *model, registry, &options, err);
         if ((status = tool_file_status(status, err)) != STRATA_OK)

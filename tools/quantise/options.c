@@ -120,8 +120,10 @@ static bool own_option(struct quantise_options *o, int option)
     case OPTION_TO:
         return read_type(&o->to);
     case OPTION_METHOD:
+        o->method_given = true;
         return read_method(&o->method);
     case OPTION_SHARE:
+        o->share_given = true;
         return read_percent(&o->share, "--share");
     case OPTION_RANGES:
         o->ranges = optarg;
@@ -181,6 +183,12 @@ static int check_options(const struct quantise_options *o)
          "--to e4m3 takes --method max or percentile: its steps are not even"},
         {o->weights_only && (o->ranges || o->save_ranges || o->collected),
          "--weights-only needs no ranges"},
+        {o->share_given && strcmp(o->method->name, "percentile") != 0,
+         "--share is of --method percentile"},
+        {o->ranges && (o->method_given || o->samples),
+         "--method and --samples have no effect beside --ranges"},
+        {o->weights_only && (o->method_given || o->samples),
+         "--weights-only collects nothing: leave out --method and --samples"},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(rules); i++)
         if (rules[i].wrong)

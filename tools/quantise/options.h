@@ -20,7 +20,7 @@ struct quantise_options {
     double share, budget; /* percent; budget < 0: none */
     int64_t samples;      /* to collect from; 0: all */
     const char *ranges, *save_ranges, *collected, *labels;
-    bool sensitivity, weights_only, no_bias, float_first;
+    bool sensitivity, weights_only, no_bias, float_first, method_given, share_given;
     struct weight_form form; /* of weights_only; bits 0: not given */
 };
 /* An exit code; after EXIT_OK the network is at argv[optind], unless help was asked for.

@@ -11,12 +11,13 @@
 #include "calibrate/collected.h"
 #include "io/file.h"
 #include "planner/cost/progress.h"
-#include "tools/quantise/options.h"
+#include "tools/quantise/outputs.h"
 
 /* All that a run needs, made in this order. */
 struct job {
     const struct quantise_options *o;
     struct tool_session session;
+    struct outputs outputs;
     bool *keep; /* of each layer: by --keep, then by the budget too */
     struct scheme scheme;
     struct data data;
@@ -44,6 +45,7 @@ static void close_job(struct job *j)
     data_close(&j->data);
     scheme_free(&j->scheme);
     free(j->keep);
+    outputs_free(&j->outputs);
     tool_close(&j->session);
 }
 
@@ -266,26 +268,10 @@ static int measure(struct job *j, strata_error *err)
  */
 
 /* FOLDER/NAME.ini with another ending. */
-static char *beside(const char *ini, const char *ending)
-{
-    const char *slash = strrchr(ini, '/'), *dot = strrchr(ini, '.');
-    const bool has = dot && (!slash || dot > slash + 1) && dot != ini;
-    return text_print("%.*s%s", has ? (int)(dot - ini) : (int)strlen(ini), ini, ending);
-}
-
 static const char *last_part(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
-}
-
-static bool same_folder(const char *a, const char *b)
-{
-    char *x = file_folder(a, NULL), *y = file_folder(b, NULL);
-    const bool same = x && y && file_same(x, y);
-    free(x);
-    free(y);
-    return same;
 }
 
 static int write_labels(const strata_network *net, const char *path, strata_error *err)
@@ -301,50 +287,28 @@ static int write_labels(const strata_network *net, const char *path, strata_erro
     return status;
 }
 
-/* In another folder names of files mean other files: labels go with the network. */
-static int check_folder(const struct job *j, bool same, strata_error *err)
-{
-    strata_network *net = j->session.network;
-    const struct config_section *plugins = config_find(net->config, "plugins");
-    if (same || (!plugins && net->build.costs.file == NULL))
-        return STRATA_OK;
-    return error_set(err, STRATA_EINVAL,
-                     "%s: the network names files of its folder, of [plugins] or costs; "
-                     "write the quantised one to that folder, too",
-                     j->o->output);
-}
-
 static int write_files(struct job *j, strata_error *err)
 {
     const strata_network *net = j->session.network;
-    const char *ini = j->o->output;
-    const bool same = same_folder(net->path, ini), labels = !same && net->n_labels;
-    char *weights = beside(ini, ".safetensors"), *words = beside(ini, ".labels");
+    const struct outputs *out = &j->outputs;
     struct quantised made = {.text = NULL};
     struct scheme scheme = {.net = NULL};
     struct quantising q = j->quantising;
-    int status =
-        weights && words ? check_folder(j, same, err) : error_no_memory(err, 0, "a path");
-    if (status == STRATA_OK)
-        status = tool_refuse_source(&j->o->common, net, weights, err);
-    if (status == STRATA_OK)
-        status = scheme_make(&scheme, net, j->o->to, j->keep, form_of(j), err);
+    int status = scheme_make(&scheme, net, j->o->to, j->keep, form_of(j), err);
     q.scheme = &scheme;
     if (status == STRATA_OK) {
-        const struct quantised_names names = {last_part(weights),
-                                              labels ? last_part(words) : NULL};
+        const struct quantised_names names = {
+            last_part(out->weights), out->has_labels ? last_part(out->labels) : NULL};
         status = quantised_make(&made, &q, &names, err);
     }
-    if (status == STRATA_OK && labels)
-        status = write_labels(net, words, err);
+    if (status == STRATA_OK && out->has_labels)
+        status = write_labels(net, out->labels, err);
     if (status == STRATA_OK)
-        status = file_write(weights, made.weights, made.weights_size, err);
+        status = file_write(out->weights, made.weights, made.weights_size, err);
     if (status == STRATA_OK)
-        status = file_write(ini, made.text, made.text_size, err);
+        status = file_write(j->o->output, made.text, made.text_size, err);
     quantised_free(&made);
     scheme_free(&scheme);
-    free(weights);
-    free(words);
     return status;
 }
 
@@ -380,7 +344,7 @@ static int quantise(struct job *j, const char *path, strata_error *err)
     struct tool_signals before;
     int status = open_network(j, path, err);
     if (status == STRATA_OK)
-        status = file_writable(j->o->output, err);
+        status = outputs_find(&j->outputs, j->o, &j->session, err);
     if (status == STRATA_OK)
         status = choose_layers(j, err);
     if (status != STRATA_OK)
