@@ -47,6 +47,15 @@ const struct value *map_constant(struct mapping *m, int i, const char *what)
     const struct value *v = map_input(m, i);
     if (!v || v->constant)
         return v;
+    if (v->counted) {
+        map_refuse(
+            m,
+            "input '%s' must be constant, and it hangs on how many rows values tell "
+            "(of a NonZero or a NonMaxSuppression): export the network up to there, "
+            "as to boxes and scores, and do the rest behind it (docs/onnx.md)",
+            what);
+        return NULL;
+    }
     import_want(m->im, v);
     if (v->node)
         map_refuse(m,
