@@ -143,6 +143,15 @@ static const struct form forms[] = {
                OUT("y") "5:{8:'w' 2:2 1:1 1:600 1:1 1:1 9:="
                         "%s} " DO("ConvInteger", "1:'x' 1:'w' 2:'y' ")),
      NULL, "sums of filter 0 may exceed 2^24"},
+    {"such sums as floats",
+     MODEL(BYTES("x", D(1) D(600) D(1) D(1))
+               OUT("y") "5:{8:'w' 2:2 1:1 1:600 1:1 1:1 9:="
+                        "%s} " DO("ConvInteger", "1:'x' 1:'w' 2:'s' ")
+                            DO("Cast", "1:'s' 2:'y' " INTEGER("to", 1))),
+     "\n[layer Cast]\ntype = Cast\nto = fp32\n\n[layer Convolution]\n"
+     "type = Convolution\nweights = w:Convolution\n\n[layer s]\ntype = Cast\n"
+     "to = i32\n\n[layer y]\ntype = Cast\nto = fp32\n",
+     NULL},
     {"places of another mode",
      MODEL(IN("x", D(1) D(2) D(4) D(4)) OUT("y") REALS("s", "1:4", "4:f1 4:f1 4:f2 4:f2")
                DO("Resize",
