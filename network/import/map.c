@@ -56,8 +56,13 @@ const struct value *map_constant(struct mapping *m, int i, const char *what)
             what);
         return NULL;
     }
-    import_want(m->im, v);
-    if (v->node)
+    const char *origin = import_want(m->im, v);
+    if (v->node && origin)
+        map_refuse(m,
+                   "input '%s' must be constant; it is '%s', which is computed of the "
+                   "model's input '%s': give --constant %s=FILE, or --shape",
+                   what, v->name, origin, origin);
+    else if (v->node)
         map_refuse(m,
                    "input '%s' must be constant; it is '%s', which is computed: give "
                    "--constant NAME=FILE for what it comes from, or --shape",

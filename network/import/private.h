@@ -76,8 +76,8 @@ void import_refuse(struct import *im, const char *op, const char *format, ...)
 void import_refuse_node(struct import *im, const struct node *n, const char *op,
                         const char *format, ...) PRINTF_LIKE(4, 5);
 /* Note that what this value is computed from, an input of the network, would have to be
- * a constant. */
-void import_want(struct import *im, const struct value *v);
+ * a constant; the name of one such input, NULL: none is near. */
+const char *import_want(struct import *im, const struct value *v);
 
 /* The passes. A failure is ENOMEM, or a defect; what the model asks for in vain is
  * refused, and the pass goes on. */
