@@ -39,6 +39,7 @@ NETWORK_SOURCES = \
 	network/import/control/sequence.c \
 	network/import/counted/counted.c \
 	network/import/counted/counted.h \
+	network/import/counted/limit.c \
 	network/import/counted/places.c \
 	network/import/counted/rows.c \
 	network/import/counted/shapes.c \

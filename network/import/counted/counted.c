@@ -441,6 +441,8 @@ static void hide_output(struct import *im, int value)
 int counted_outputs(struct import *im, strata_error *err)
 {
     const size_t first = im->g.n_nodes, n = im->g.n_outputs;
+    if (!im->all_refusals)
+        counted_limit(im);
     im->counted = arena_get(&im->g.arena, n, sizeof *im->counted);
     for (size_t i = 0; im->counted && i < n; i++)
         im->counted[i] = counted_axis(im, im->g.outputs[i]);

@@ -22,6 +22,7 @@ struct counted {
     /* Of sizes: constants of the least and the most that each may be, and what each is,
      * as counted_label; a number is its own. */
     int bounds[BOUNDS];
+    bool told;               /* sizes are computed of its rows */
     int places, places_rows; /* of its elements that are not 0: flat, and how many */
 };
 
@@ -65,6 +66,9 @@ int counted_live(struct import *im, const struct node *n, int rows, int64_t most
                  int axis, int rank);
 /* Input i of the node with `fill` where rows do not count. */
 void counted_hide(struct import *im, struct node *n, int i, int fill);
+
+/* limit.c: let no layer make boxes that nobody reads. */
+void counted_limit(struct import *im);
 
 /* sizes.c */
 void counted_bound(struct import *im, int value, int rank, int64_t n,

@@ -36,8 +36,10 @@ void counted_tell(struct import *im, int value, int rows, int axis)
         struct counted *made = arena_get(&im->g.arena, 1, sizeof *made);
         if (!made)
             return;
-        *made = (struct counted){
-            VALUE_NONE, 0, {VALUE_NONE, VALUE_NONE, VALUE_NONE}, VALUE_NONE, VALUE_NONE};
+        *made = (struct counted){.rows = VALUE_NONE,
+                                 .bounds = {VALUE_NONE, VALUE_NONE, VALUE_NONE},
+                                 .places = VALUE_NONE,
+                                 .places_rows = VALUE_NONE};
         v->counted = made;
     }
     v->counted->rows = rows;

@@ -141,6 +141,7 @@ void counted_shape(struct import *im, struct node *n)
     told_dims(n, x.rank, &begin, &end);
     if (axis < begin || axis >= end)
         return;
+    g->values[n->in[0]].counted->told = true;
     const int rows = counted_of(im, n->in[0])->rows, count = end - begin;
     for (int d = begin; d < end; d++) {
         const int k = d - begin;
@@ -169,6 +170,7 @@ void counted_elements(struct import *im, struct node *n)
     const int axis = counted_axis(im, n->in[0]);
     if (axis < 0)
         return;
+    im->g.values[n->in[0]].counted->told = true;
     const int64_t most = value_count(&x);
     const int rows = counted_of(im, n->in[0])->rows;
     const int64_t each = x.dims[axis] ? most / x.dims[axis] : 0;

@@ -12,6 +12,16 @@
     X "node NonZero m -> i\nnode Transpose i -> t perm=[1,0]\n"                          \
       "node GatherND x,t -> y\nnode Shape y -> n\n"
 
+/* r: which of y stay, as boxes that overlap no other. */
+#define BOXES                                                                            \
+    "init a i 1 1\nnode Unsqueeze y,a -> c\ninit o f - 0.6\nnode Add c,o -> d\n"         \
+    "init zero f - 0\nnode Mul c,zero -> e\nnode Add e,o -> h\n"                         \
+    "node Concat e,c,h,d -> boxes axis=1\ninit b i 1 0\n"                                \
+    "node Unsqueeze boxes,b -> b3\ninit b2 i 2 0 1\nnode Unsqueeze y,b2 -> s3\n"         \
+    "init most i 1 9223372036854775807\ninit iou f 1 0.5\n"                              \
+    "node NonMaxSuppression b3,s3,most,iou -> k\ninit last i 1 2\n"                      \
+    "node Gather k,last -> j axis=1\nnode Squeeze j,a -> r\n"
+
 static const float given[][6] = {
     {3, -1, 2, 0, 5, -4}, {-1, -2, -3, -4, -5, -6}, {1, 6, 2, 5, 3, 4}};
 
@@ -107,16 +117,20 @@ static const struct counted_case {
      {{15, -1, 10, 0, 25, -4}, {-1, -2, -3, -4, -5, -6}, {5, 30, 10, 25, 15, 20}},
      6},
     {"boxes that stay, and what was found of them",
-     KEPT "init a i 1 1\nnode Unsqueeze y,a -> c\ninit o f - 0.6\nnode Add c,o -> d\n"
-          "init zero f - 0\nnode Mul c,zero -> e\nnode Add e,o -> h\n"
-          "node Concat e,c,h,d -> boxes axis=1\ninit b i 1 0\n"
-          "node Unsqueeze boxes,b -> b3\ninit b2 i 2 0 1\nnode Unsqueeze y,b2 -> s3\n"
-          "init most i 1 9223372036854775807\ninit iou f 1 0.5\n"
-          "node NonMaxSuppression b3,s3,most,iou -> k\ninit last i 1 2\n"
-          "node Gather k,last -> j axis=1\nnode Squeeze j,a -> r\n"
-          "node Gather y,r -> w\noutput w\n",
+     KEPT BOXES "node Gather y,r -> w\noutput w\n",
      {{5, 3, 2, -1, -1, -1}, {-1, -1, -1, -1, -1, -1}, {6, 5, 4, 3, 2, 1}},
      6},
+    {"the first of the boxes that stay, and how many do",
+     KEPT BOXES "init b0 i 1 0\ninit two i 1 2\nnode Slice r,b0,two -> r2\n"
+                "node Gather y,r2 -> w\nnode Shape r -> l\nnode Cast l -> lf to=1\n"
+                "node Concat lf,w -> v axis=0\noutput v\n",
+     {{3, 5, 3}, {0, -1, -1}, {6, 6, 5}},
+     3},
+    {"the first of the boxes that stay",
+     KEPT BOXES "init b0 i 1 0\ninit two i 1 2\nnode Slice r,b0,two -> r2\n"
+                "node Gather y,r2 -> w\noutput w\n",
+     {{5, 3}, {-1, -1}, {6, 5}},
+     2},
 };
 
 Test(counted, rows_that_count_come_first)
@@ -173,4 +187,20 @@ Test(counted, what_is_not_taken_is_told)
         import_free(im);
         free_model_close(&m);
     }
+}
+
+/* Where two boxes of one class are read, the layer makes two. */
+Test(counted, boxes_that_nobody_reads_are_not_made)
+{
+    struct free_model m = free_model_open(
+        KEPT BOXES "init b0 i 1 0\ninit two i 1 2\nnode Slice r,b0,two -> r2\n"
+                   "node Gather y,r2 -> w\noutput w\n",
+        "", "", "");
+    struct imported x;
+    strata_error err = {0};
+    cr_assert_eq(imported_open(&x, m.onnx, m.registry, NULL, &err), STRATA_OK, "%s",
+                 err.message);
+    cr_expect_not_null(strstr(x.text, "\nmax_output = 2\n"), "%s", x.text);
+    imported_free(&x);
+    free_model_close(&m);
 }
