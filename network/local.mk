@@ -39,6 +39,13 @@ NETWORK_SOURCES = \
 	network/import/control/flex.c \
 	network/import/control/loop.c \
 	network/import/control/sequence.c \
+	network/import/counted/counted.c \
+	network/import/counted/counted.h \
+	network/import/counted/limit.c \
+	network/import/counted/places.c \
+	network/import/counted/rows.c \
+	network/import/counted/shapes.c \
+	network/import/counted/sizes.c \
 	network/import/drop.c \
 	network/import/fold.c \
 	network/import/graph.c \

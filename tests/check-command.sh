@@ -248,6 +248,8 @@ expect 2 'the options, -o alone' 'inspect refuses options for engines with a mod
     $strata inspect "$scratch/m.onnx" --layers
 expect 2 'no layer for it' 'import refuses an unknown operator' \
     $strata import "$scratch/m.onnx" -o "$scratch/m.ini"
+expect 2 'no layer for it' 'import with a report says what stopped it' \
+    $strata import "$scratch/m.onnx" -o "$scratch/m.ini" --report "$scratch/m.json"
 # y = Exp x, of "batch" x "T"; x and y of a data set, 2 x 3 zeros and ones.
 printf '\010\010\022\000:\060\012\013\012\001x\022\001y"\003Exp\022\001gZ\031\012\001x\022\024\012\022\010\001\022\016\012\007\022\005batch\012\003\022\001Tb\003\012\001yB\004\012\000\020\021' \
     >"$scratch/free.onnx"

@@ -225,27 +225,38 @@ static bool agrees(struct run *r, int dtype, double found, double wanted)
     return false;
 }
 
-/* Whether an output has as many rows as there may be, where ONNX has as many as there
- * are: the rest is -1. */
-static bool has_spare_rows(const struct run *r, size_t i)
+/* Where element k of a file's tensor lies in one that has more along the axis. */
+static int64_t place_of(const strata_desc *d, const struct onnx_tensor *t, int axis,
+                        int64_t k)
 {
-    const struct onnx_graph *g = &r->model->graph;
-    for (size_t k = 0; k < g->n_nodes; k++)
-        if (g->nodes[k].n_outputs && strcmp(g->nodes[k].op, "NonMaxSuppression") == 0 &&
-            strcmp(g->nodes[k].outputs[0], g->outputs[i].name) == 0)
-            return true;
-    return false;
+    int64_t row = 1;
+    for (int i = axis + 1; i < t->rank; i++)
+        row *= t->dims[i];
+    const int64_t whole = t->dims[axis] * row;
+    return whole ? k / whole * d->dims[axis] * row + k % whole : 0;
 }
 
-/* Rows behind those that are wanted. */
-static bool rest_is_unused(const struct run *r, const strata_desc *d,
-                           const struct onnx_tensor *t, int index)
+/* Whether an output has as many rows as there may be, where the file has those that
+ * count, and the others are -1, of BOOL no: the axis they lie along; -1. */
+static int spare_axis(const struct run *r, size_t i, const strata_desc *d,
+                      const struct onnx_tensor *t, int index)
 {
-    const int64_t *found = strata_context_data(r->context, index);
-    for (int64_t k = t->count; k < strata_desc_count(d); k++)
-        if (found[k] != -1)
-            return false;
-    return true;
+    const int axis = import_counted_axis(r->im, i);
+    const void *data = strata_context_data(r->context, index);
+    int64_t row = 1;
+    if (axis < 0 || axis >= t->rank || d->rank != t->rank ||
+        d->dims[axis] < t->dims[axis])
+        return -1;
+    for (int k = axis + 1; k < d->rank; k++)
+        row *= d->dims[k];
+    for (int64_t k = 0; k < strata_desc_count(d); k++) {
+        double found[1]; /* or int64_t */
+        number_load(found, 0, data, d->dtype, k);
+        if (k / row % d->dims[axis] >= t->dims[axis] &&
+            number_of(found, d->dtype, 0) != (d->dtype == STRATA_BOOL8 ? 0 : -1))
+            return -1;
+    }
+    return axis;
 }
 
 static int compare_output(struct run *r, size_t i, const struct onnx_tensor *t, int index)
@@ -257,11 +268,9 @@ static int compare_output(struct run *r, size_t i, const struct onnx_tensor *t, 
     bool same = b.desc.rank == (t->rank ? t->rank : 1);
     if (status != STRATA_OK)
         return status;
-    const bool spare = same && dtype == STRATA_INT64 && has_spare_rows(r, i) &&
-                       b.desc.dims[0] > t->dims[0] &&
-                       rest_is_unused(r, &b.desc, t, index);
-    for (int d = spare; same && d < t->rank; d++)
-        same = b.desc.dims[d] == t->dims[d];
+    const int spare = same ? spare_axis(r, i, &b.desc, t, index) : -1;
+    for (int d = 0; same && d < t->rank; d++)
+        same = d == spare || b.desc.dims[d] == t->dims[d];
     if (!same || dtype != b.desc.dtype)
         return error_set(r->err, STRATA_EINVAL,
                          "output %zu ('%s'): %s of rank %d, %" PRId64
@@ -273,7 +282,8 @@ static int compare_output(struct run *r, size_t i, const struct onnx_tensor *t, 
     const void *data = elements_of(t, dtype, &memory, r->err);
     for (int64_t k = 0; data && k < t->count; k++) {
         double found[1], wanted[1]; /* or int64_t */
-        number_load(found, 0, strata_context_data(r->context, index), dtype, k);
+        number_load(found, 0, strata_context_data(r->context, index), dtype,
+                    spare < 0 ? k : place_of(&b.desc, t, spare, k));
         number_load(wanted, 0, data, dtype, k);
         if (agrees(r, dtype, number_of(found, dtype, 0), number_of(wanted, dtype, 0)) ||
             r->err->status != STRATA_OK)

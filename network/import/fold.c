@@ -10,6 +10,7 @@
 
 #include "network/import/carry/carry.h"
 #include "network/import/control/control.h"
+#include "network/import/counted/counted.h"
 #include "network/import/map.h"
 #include "network/import/upgrade.h"
 
@@ -106,10 +107,15 @@ static int fold_producers(struct import *im, const struct node *n, strata_error 
 static int fold_operator(struct import *im, struct node *n, strata_error *err)
 {
     carry_node(im, n);
-    const int status = fold_producers(im, n, err);
+    int status = fold_producers(im, n, err);
+    if (status == STRATA_OK)
+        status = counted_before(im, n, err);
+    if (status == STRATA_OK)
+        status = fold_producers(im, n, err);
     if (status != STRATA_OK || node_is_refused(&im->g, n))
         return status;
-    return fold_layers(im, n, err);
+    status = fold_layers(im, n, err);
+    return status == STRATA_OK ? counted_after(im, n, err) : status;
 }
 
 static int fold_node(struct import *im, struct node *n, strata_error *err)
@@ -159,6 +165,8 @@ int import_fold(struct import *im, strata_error *err)
 {
     int status = import_fold_from(im, 0, err);
     refuse_lists(im);
+    if (status == STRATA_OK)
+        status = counted_outputs(im, err);
     if (status == STRATA_OK && !im->all_refusals)
         status = graph_sort(&im->g, err);
     return status;

@@ -41,6 +41,7 @@ struct value {
     int given; /* of a constant: what the Constant layer of it gives; VALUE_NONE */
     int whole, factors; /* of a constant: those whose product it is; VALUE_NONE */
     int same;  /* the value that it is, as its node does nothing; VALUE_NONE */
+    struct counted *counted; /* rows whose number values tell (counted/); NULL: none */
 };
 
 struct graph_size {
@@ -63,6 +64,7 @@ struct node {
     const char **captured;
     int n_captured;
     bool folded; /* fold.c has been here */
+    bool whole;  /* it works on all rows, whether they count or not (counted/) */
     struct onnx_attribute *attributes;
     size_t n_attributes;
     const char *from; /* names of further nodes that it stands for; NULL: none */

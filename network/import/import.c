@@ -153,6 +153,11 @@ int import_find_input(const struct import *im, const char *name)
     return -1;
 }
 
+int import_counted_axis(const struct import *im, size_t i)
+{
+    return im && im->counted && i < im->n_counted ? im->counted[i] : -1;
+}
+
 bool import_reads_input(const struct import *im, int input)
 {
     return im->g.values[im->g.inputs[input]].readers > 0;

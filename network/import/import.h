@@ -7,6 +7,7 @@
  * functions in place fold.c       node by node: upgrade/ makes operators of every opset
  * those of one, control/ puts branches and loops in place, layers tell shapes
  *                  (section.c), and what hangs on constants alone becomes one
+ *     counted/     rows whose number values tell, while folding
  *     drop.c       nodes that do nothing vanish
  *     pattern/     several operators that are one layer
  *     map/         operators to layers, as tables; rows.c applies them, layers.c keeps
@@ -92,6 +93,10 @@ const char *const *import_wanted(const struct import *im, size_t *n);
 int import_find_input(const struct import *im, const char *name);
 /* Whether anything hangs on an input of the network. */
 bool import_reads_input(const struct import *im, int input);
+
+/* The dim of output i of the model along which only values tell how many rows count: the
+ * others are -1, of BOOL no; -1: all count. */
+int import_counted_axis(const struct import *im, size_t i);
 
 /* JSON: each node of the model with the layers it became, or why it is gone; and what was
  * refused. malloc'ed. */

@@ -47,8 +47,22 @@ const struct value *map_constant(struct mapping *m, int i, const char *what)
     const struct value *v = map_input(m, i);
     if (!v || v->constant)
         return v;
-    import_want(m->im, v);
-    if (v->node)
+    if (v->counted) {
+        map_refuse(
+            m,
+            "input '%s' must be constant, and it hangs on how many rows values tell "
+            "(of a NonZero or a NonMaxSuppression): export the network up to there, "
+            "as to boxes and scores, and do the rest behind it (docs/onnx.md)",
+            what);
+        return NULL;
+    }
+    const char *origin = import_want(m->im, v);
+    if (v->node && origin)
+        map_refuse(m,
+                   "input '%s' must be constant; it is '%s', which is computed of the "
+                   "model's input '%s': give --constant %s=FILE, or --shape",
+                   what, v->name, origin, origin);
+    else if (v->node)
         map_refuse(m,
                    "input '%s' must be constant; it is '%s', which is computed: give "
                    "--constant NAME=FILE for what it comes from, or --shape",

@@ -36,6 +36,14 @@ struct symbol {
     char reason[IMPORT_REASON]; /* why it is fixed; "": it stays in the network */
 };
 
+/* Lists of counted rows that were joined (counted/places.c). */
+struct counted_joins {
+    struct counted_joins *next;
+    int64_t *rows; /* of each part: the value that tells them; below -1: so many */
+    int n, places, sum;
+    int64_t room;
+};
+
 struct import {
     struct graph g;
     struct symbol symbols[IMPORT_SYMBOLS];
@@ -55,6 +63,9 @@ struct import {
     uint64_t branches; /* a hash of those that were taken, in order */
     int places;        /* where caches are states: the value that counts what rows hold */
     bool counts;       /* it has a next value: the last output */
+    struct counted_joins *joins;
+    int *counted;     /* of each output of the model: import_counted_axis */
+    size_t n_counted;
     /* upgrade/grouped.c: keys that pasts hold, of these lengths, for queries so long. */
     int taken, taken_of;
     int64_t taken_length;
@@ -69,8 +80,8 @@ void import_refuse(struct import *im, const char *op, const char *format, ...)
 void import_refuse_node(struct import *im, const struct node *n, const char *op,
                         const char *format, ...) PRINTF_LIKE(4, 5);
 /* Note that what this value is computed from, an input of the network, would have to be
- * a constant. */
-void import_want(struct import *im, const struct value *v);
+ * a constant; the name of one such input, NULL: none is near. */
+const char *import_want(struct import *im, const struct value *v);
 
 /* The passes. A failure is ENOMEM, or a defect; what the model asks for in vain is
  * refused, and the pass goes on. */

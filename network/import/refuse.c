@@ -63,18 +63,26 @@ static void want_name(struct import *im, const char *name)
     all[im->n_wanted++] = name;
 }
 
-static void want_origin(struct import *im, const struct value *v, int depth, int *left)
+static const char *want_origin(struct import *im, const struct value *v, int depth,
+                               int *left)
 {
+    const char *name = NULL;
     if (!v || v->constant || depth == 0 || --*left < 0)
-        return;
-    if (!v->node)
+        return NULL;
+    if (!v->node) {
         want_name(im, v->name);
-    for (int i = 0; v->node && i < v->node->n_in; i++)
-        want_origin(im, graph_value(&im->g, v->node->in[i]), depth - 1, left);
+        return v->name;
+    }
+    for (int i = 0; i < v->node->n_in; i++) {
+        const struct value *from = graph_value(&im->g, v->node->in[i]);
+        const char *found = want_origin(im, from, depth - 1, left);
+        name = name ? name : found;
+    }
+    return name;
 }
 
-void import_want(struct import *im, const struct value *v)
+const char *import_want(struct import *im, const struct value *v)
 {
     int left = WANT_NODES;
-    want_origin(im, v, WANT_DEPTH, &left);
+    return want_origin(im, v, WANT_DEPTH, &left);
 }

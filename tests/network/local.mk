@@ -10,6 +10,7 @@ CRITERION_TESTS += \
 	tests/network/import/patterns \
 	tests/network/import/regions \
 	tests/network/import/branches \
+	tests/network/import/counted \
 	tests/network/import/sizes \
 	tests/network/import/stable \
 	tests/network/import/any_size/steps \
@@ -37,6 +38,7 @@ tests_network_print_SOURCES = tests/network/print.c
 tests_network_weights_SOURCES = tests/network/weights.c tests/network/network_text.h
 
 tests_network_import_branches_SOURCES = tests/network/import/branches.c $(FREE_MODEL)
+tests_network_import_counted_SOURCES = tests/network/import/counted.c $(FREE_MODEL)
 tests_network_import_inline_SOURCES = tests/network/import/inline.c $(IMPORTED_TEXT)
 tests_network_import_opsets_SOURCES = tests/network/import/opsets.c $(IMPORTED_TEXT)
 tests_network_import_sizes_SOURCES = tests/network/import/sizes.c \

@@ -124,6 +124,17 @@ static int check_report(const struct wishes *w, const char *path, strata_error *
     return file_writable(w->report, err);
 }
 
+/* What stopped the import is told rather than what stopped its report. */
+static int report(const struct import *im, const char *path, int status,
+                  strata_error *err)
+{
+    strata_error own = {0};
+    const int written = write_report(im, path, &own);
+    if (status == STRATA_OK && written != STRATA_OK)
+        *err = own;
+    return status == STRATA_OK ? written : status;
+}
+
 static int import_one(const struct wishes *w, const char *path)
 {
     struct tool_session s = {0};
@@ -138,7 +149,7 @@ static int import_one(const struct wishes *w, const char *path)
     if (status == STRATA_OK)
         status = model_import(path, w->ini, &w->model, s.registry, &model, &im, &err);
     if (im && w->report)
-        status = write_report(im, w->report, &err);
+        status = report(im, w->report, status, &err);
     if (status == STRATA_OK && w->check) {
         status = check_data(w, path, s.registry, &err);
         code = status == STRATA_EINVAL ? EXIT_MISMATCH : EXIT_OK;

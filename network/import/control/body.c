@@ -98,6 +98,15 @@ bool control_integer(struct import *im, struct node *n, int value, const char *w
         *out = value_integer(v, 0);
         return true;
     }
+    if (v && v->counted) {
+        import_refuse_node(im, n, NULL,
+                           "%s hangs on how many rows values tell (of a NonZero or a "
+                           "NonMaxSuppression), and has to be constant: export the "
+                           "network up to there, as to boxes and scores, and do the rest "
+                           "behind it (docs/onnx.md)",
+                           what);
+        return false;
+    }
     if (v)
         import_want(im, v);
     import_refuse_node(im, n, NULL,

@@ -4,6 +4,7 @@
  * round; mutual recursion where one holds another.
  */
 #include "network/import/control/control.h"
+#include "network/import/counted/counted.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -53,10 +54,11 @@ static bool choose_later(struct import *im, struct node *n, strata_error *err,
     bool good = b != NULL;
     for (int i = 0; good && i < n->n_out; i++)
         good = is_choice(graph_value(g, n->in[0]), graph_value(g, a[i]),
-                         graph_value(g, b[i]));
+                         graph_value(g, b[i])) ||
+               counted_fit(im, a[i], b[i]);
     for (int i = 0; good && i < n->n_out; i++) {
         const int in[] = {n->in[0], a[i], b[i]};
-        if (n->out[i] >= 0)
+        if (n->out[i] >= 0 && !counted_choose(im, n, i, a[i], b[i]))
             graph_add_node(g, "Where", in, 3, &n->out[i], 1);
     }
     if (!good) {

@@ -230,20 +230,11 @@ static void finish_roi(struct mapping *m)
                  node_text(m->node, "coordinate_transformation_mode", "half_pixel"));
 }
 
-#define MOST "max_output_boxes_per_class"
-/* The count of the boxes stays behind: the rest of the rows is -1. Who asks for all boxes
- * (torchvision's detectors say INT64_MAX) reads where the rows say, the rest too. */
+/* The count of the boxes stays behind: the rest of the rows is -1 (counted/). */
 static void finish_suppression(struct mapping *m)
 {
-    const struct value *most = map_input(m, 2) ? map_constant(m, 2, MOST) : NULL;
-    if (most && value_integer(most, 0) > INT32_MAX)
-        map_refuse(
-            m,
-            "'" MOST "' is %lld, so that the image alone says how many boxes there "
-            "are, which static shapes cannot: export the network up to boxes and "
-            "scores, and add a NonMaxSuppression layer with a max_output of at most "
-            "%d (docs/onnx.md)",
-            (long long)value_integer(most, 0), INT32_MAX);
+    if (map_input(m, 2))
+        map_constant(m, 2, "max_output_boxes_per_class");
     if (node_integer(m->node, "center_point_box", 0))
         section_word(m->g, m->s, "box", "center");
     if (!map_input(m, 2))

@@ -88,6 +88,17 @@ static int gathered_dims(const struct value *x, int64_t axis, const struct value
     return n;
 }
 
+/* A result without elements is a constant, whatever the indices. */
+static bool makes_nothing(struct mapping *m, int rank, const int64_t *dims)
+{
+    for (int d = 0; d < rank; d++)
+        if (dims[d] == 0) {
+            map_is_constant(m, 0, map_input(m, 0)->dtype, rank, dims, NULL);
+            return true;
+        }
+    return false;
+}
+
 /* A scalar index drops the dim that it is of. */
 static void make_gather(struct mapping *m)
 {
@@ -97,6 +108,8 @@ static void make_gather(struct mapping *m)
         return;
     const int64_t axis = map_axis(m, node_integer(m->node, "axis", 0), x->rank);
     if (m->refused)
+        return;
+    if (makes_nothing(m, gathered_dims(x, axis, index, dims), dims))
         return;
     if (is_all_in_order(x, axis, index)) {
         map_reshape(m, m->node->in[0], 0, gathered_dims(x, axis, index, dims), dims);
@@ -160,7 +173,7 @@ static void make_places(struct mapping *m)
 {
     const struct value *x = map_input(m, 0);
     if (!x || !x->constant) {
-        map_refuse(m, "its output's size depends on values; engines have static shapes");
+        map_refuse(m, "it is of a scalar or of no elements; those of 1 to 8 dims are taken");
         return;
     }
     const int64_t all = value_count(x);
@@ -452,10 +465,10 @@ static const struct map_rule rules[] = {
     {.op = "OneHot", .finish = make_one_hot, .note = "depth must be constant"},
     {.op = "Compress",
      .finish = make_compressed,
-     .note = "the condition must be constant, as the output's size depends on it"},
+     .note = "as many rows as there may be, where the condition is computed"},
     {.op = "NonZero",
      .finish = make_places,
-     .note = "of constants, as the output's size depends on values"},
+     .note = "as many rows as there may be, of what is computed"},
 };
 
 const struct map_table map_index = {"Indices", rules, ARRAY_LENGTH(rules)};

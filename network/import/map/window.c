@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "formats/format.h"
 
 #define WINDOW "kernel_shape=kernel,strides=stride,dilations=dilation"
 
@@ -203,8 +204,26 @@ static void finish_unpool(struct mapping *m)
     compose_end(m, 0, -1);
 }
 
-/* ConvInteger is exact: all sums of its products are numbers of FP32, or it is refused.
+/* Whether all that reads the result makes floats of it, which a large sum is rounded to.
  */
+static bool becomes_floats(const struct mapping *m)
+{
+    const struct graph *g = m->g;
+    const int y = m->node->out[0];
+    bool floats = true;
+    for (size_t i = 0; floats && i < g->n_outputs; i++)
+        floats = g->outputs[i] != y;
+    for (size_t i = 0; floats && i < g->n_nodes; i++)
+        for (int k = 0; floats && k < g->nodes[i]->n_in; k++)
+            floats = g->nodes[i]->in[k] != y ||
+                     (strcmp(g->nodes[i]->op, "Cast") == 0 &&
+                      dtype_is_free(onnx_type_core((enum onnx_type)node_integer(
+                          g->nodes[i], "to", ONNX_UNDEFINED))));
+    return floats;
+}
+
+/* ConvInteger is exact where all sums of its products are numbers of FP32; it is refused
+ * where others are needed as integers. */
 static bool is_exact(struct mapping *m, const struct value *w, const double *v)
 {
     const int64_t filters = w->rank ? w->dims[0] : 1;
@@ -213,13 +232,17 @@ static bool is_exact(struct mapping *m, const struct value *w, const double *v)
         double sum = 0;
         for (int64_t i = 0; i < taps; i++)
             sum += v[k * taps + i] < 0 ? -v[k * taps + i] : v[k * taps + i];
-        if (sum * 255 > (double)(1 << 24)) {
-            map_refuse(m,
-                       "sums of filter %lld may exceed 2^24, up to which they are "
-                       "exact here",
-                       (long long)k);
-            return false;
-        }
+        if (sum * 255 <= (double)(1 << 24))
+            continue;
+        if (becomes_floats(m))
+            return true;
+        map_refuse(
+            m,
+            "sums of filter %lld may exceed 2^24, up to which they are exact here, "
+            "and it is not for a Cast to floats alone: quantize without this node "
+            "(nodes_to_exclude), or as QDQ",
+            (long long)k);
+        return false;
     }
     return true;
 }
@@ -280,7 +303,7 @@ static const struct map_rule rules[] = {
      .note = "weights are constant; 1 to 3 spatial dims"},
     {.op = "ConvInteger",
      .finish = map_conv_integer,
-     .note = "weights are constant; sums below 2^24"},
+     .note = "weights are constant; sums below 2^24, if not cast to floats"},
     POOL("MaxPool", "max", WINDOW ",ceil_mode=ceil_mode?", finish_max_pool),
     POOL("AveragePool", "average",
          WINDOW ",ceil_mode=ceil_mode?,count_include_pad=count_include_pad?",

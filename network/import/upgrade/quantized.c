@@ -213,6 +213,47 @@ static void dynamic(struct import *im, struct node *n)
                              .bias = input_of(n, 4)});
 }
 
+/* Weights of a recurrent cell, whose rows are columns there, as floats: input i of one
+ * scale, one a direction, or one a direction and row, and the zero points behind it. */
+static int cell_weights(struct import *im, struct node *n, int i, int scale)
+{
+    static const int64_t order[] = {0, 2, 1};
+    struct graph *g = &im->g;
+    const struct value *w = upgrade_input(im, n, i), *s = upgrade_input(im, n, scale);
+    const int zero = input_of(n, scale + 1);
+    if (!w || w->rank != 3 || !s || s->rank > 2) {
+        import_refuse_node(im, n, NULL,
+                           "its weights have a rank of %d and their scales one of %d; "
+                           "needed are 3, and at most 2",
+                           w ? w->rank : 0, s ? s->rank : 0);
+        return VALUE_NONE;
+    }
+    const int64_t count = value_count(s);
+    const int64_t dims[] = {s->rank == 2 ? s->dims[0] : count, 1,
+                            s->rank == 2 ? s->dims[1] : 1};
+    int x = upgrade_cast(im, n, n->in[i], ONNX_FLOAT);
+    if (zero >= 0)
+        x = upgrade_two(
+            im, n, "Sub", x,
+            upgrade_reshape(im, n, upgrade_cast(im, n, zero, ONNX_FLOAT), 3, dims));
+    x = upgrade_two(im, n, "Mul", x, upgrade_reshape(im, n, n->in[scale], 3, dims));
+    struct node *turned = upgrade_add(im, n, "Transpose", &x, 1);
+    node_set_integers(g, turned, "perm", order, 3);
+    return upgrade_value(turned);
+}
+
+/* Cells compute in floats: x and h are not rounded to 8 bits before each step. */
+static void dynamic_cells(struct import *im, struct node *n)
+{
+    const int w = cell_weights(im, n, 1, 8);
+    const int r = w < 0 ? VALUE_NONE : cell_weights(im, n, 2, 10);
+    if (r < 0)
+        return;
+    node_set_input(&im->g, n, 1, w);
+    node_set_input(&im->g, n, 2, r);
+    standard_as(n, "LSTM", 8);
+}
+
 /* ---- weights of few bits -------------------------------------------------------------
  */
 
@@ -414,6 +455,7 @@ static void gather_rows(struct import *im, struct node *n)
 }
 
 static const struct rewrite rows[] = {
+    {"DynamicQuantizeLSTM", DOMAIN, dynamic_cells},
     {"DynamicQuantizeMatMul", DOMAIN, dynamic},
     {"GatherBlockQuantized", DOMAIN, gather_rows},
     {"MatMulIntegerToFloat", DOMAIN, integer_to_float},

@@ -220,7 +220,7 @@ Test(import_inline, what_is_refused)
          "the condition is not constant; it is 'c'"},
         {"If of an input, whose branch no layer does",
          HEAD "input c b -\ninput x f 1\nnode If c -> y then_branch={ else_branch={\n"
-              "node Abs x -> r\noutput r\n}\nnode NonZero x -> r\noutput r\n}\n"
+              "node Abs x -> r\noutput r\n}\nnode Unique x -> r\noutput r\n}\n"
               "output y\n",
          "the condition is not constant; it is 'c'"},
         {"Loop that a computed condition ends",

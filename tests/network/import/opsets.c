@@ -224,6 +224,14 @@ static const struct {
      "init z u - 1\ninit w c 2x2 3 5 -1 4\ninit t f 2 2 1\ninit b f 2 100 200\n"
      "node com.microsoft::MatMulIntegerToFloat a,w,s,t,z,_,b -> y\n" Y,
      "1x2: 101 206.5"},
+    /* Gates of 100, 100 and -100, and tanh 100: tanh 1. */
+    {"DynamicQuantizeLSTM",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1x1x1 1\n"
+     "init w c 1x1x4 11 19 -9 21\ninit s f 1x4 10 5 10 5\ninit z c 1x4 1 -1 1 1\n"
+     "init r c 1x1x4 0 0 0 0\ninit t f 1 1\ninit u c 1 0\n"
+     "node com.microsoft::DynamicQuantizeLSTM x,w,r,_,_,_,_,_,s,z,t,u -> y "
+     "hidden_size=1\n" Y,
+     "1x1x1x1: 0.76159"},
     {"DynamicQuantizeMatMul",
      "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1x2 0 255\n"
      "init w c 2x2 3 5 -1 4\ninit t f - 2\ninit b f 2 1 2\n"

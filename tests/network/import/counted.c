@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rows whose number only values tell: as many as there may be, those that count first,
+ * through what detectors do with them, and −1 behind the last where they leave.
+ */
+#include "tests/network/import/free_model.h"
+#include "tests/network/import/planned.h"
+
+#define X "input x f 6\ninit z f - 0\nnode Greater x,z -> m\n"
+/* The elements above 0, y, and how many they are, n. */
+#define KEPT                                                                             \
+    X "node NonZero m -> i\nnode Transpose i -> t perm=[1,0]\n"                          \
+      "node GatherND x,t -> y\nnode Shape y -> n\n"
+
+/* r: which of y stay, as boxes that overlap no other. */
+#define BOXES                                                                            \
+    "init a i 1 1\nnode Unsqueeze y,a -> c\ninit o f - 0.6\nnode Add c,o -> d\n"         \
+    "init zero f - 0\nnode Mul c,zero -> e\nnode Add e,o -> h\n"                         \
+    "node Concat e,c,h,d -> boxes axis=1\ninit b i 1 0\n"                                \
+    "node Unsqueeze boxes,b -> b3\ninit b2 i 2 0 1\nnode Unsqueeze y,b2 -> s3\n"         \
+    "init most i 1 9223372036854775807\ninit iou f 1 0.5\n"                              \
+    "node NonMaxSuppression b3,s3,most,iou -> k\ninit last i 1 2\n"                      \
+    "node Gather k,last -> j axis=1\nnode Squeeze j,a -> r\n"
+
+static const float given[][6] = {
+    {3, -1, 2, 0, 5, -4}, {-1, -2, -3, -4, -5, -6}, {1, 6, 2, 5, 3, 4}};
+
+static const struct counted_case {
+    const char *name, *text;
+    float wanted[3][12];
+    int64_t n;
+} cases[] = {
+    {"places of a matrix",
+     "input x f 2x3\ninit z f - 0\nnode Greater x,z -> m\nnode NonZero m -> i\n"
+     "node Cast i -> y to=1\noutput y\n",
+     {{0, 0, 1, -1, -1, -1, 0, 2, 1, -1, -1, -1},
+      {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
+      {0, 0, 0, 1, 1, 1, 0, 1, 2, 0, 1, 2}},
+     12},
+    {"places of floats, by rows",
+     "input x f 6\nnode Relu x -> r\nnode NonZero r -> i\n"
+     "node Transpose i -> t perm=[1,0]\nnode Cast t -> y to=1\noutput y\n",
+     {{0, 2, 4, -1, -1, -1}, {-1, -1, -1, -1, -1, -1}, {0, 1, 2, 3, 4, 5}},
+     6},
+    {"elements",
+     KEPT "output y\n",
+     {{3, 2, 5, -1, -1, -1}, {-1, -1, -1, -1, -1, -1}, {1, 6, 2, 5, 3, 4}},
+     6},
+    {"compress",
+     X "node Compress x,m -> y axis=0\noutput y\n",
+     {{3, 2, 5, -1, -1, -1}, {-1, -1, -1, -1, -1, -1}, {1, 6, 2, 5, 3, 4}},
+     6},
+    {"how many", KEPT "node Cast n -> f to=1\noutput f\n", {{3}, {0}, {6}}, 1},
+    {"elements of elements",
+     KEPT "init a f - 2\nnode Greater y,a -> g\nnode NonZero g -> j\n"
+          "node Squeeze j -> k\nnode Gather y,k -> w\noutput w\n",
+     {{3, 5, -1, -1, -1, -1}, {-1, -1, -1, -1, -1, -1}, {6, 5, 3, 4, -1, -1}},
+     6},
+    {"the largest, as many as there are, of 4 at most",
+     KEPT "init k i 1 4\nnode Concat n,k -> nk axis=0\n"
+          "node ReduceMin nk -> least keepdims=1\nnode TopK y,least -> w,j\noutput w\n",
+     {{5, 3, 2, -1}, {-1, -1, -1, -1}, {6, 5, 4, 3}},
+     4},
+    {"the first ones",
+     KEPT "init b i 1 0\ninit e i 1 2\nnode Slice y,b,e -> w\noutput w\n",
+     {{3, 2}, {-1, -1}, {1, 6}},
+     2},
+    {"all but the first and the last",
+     KEPT "init b i 1 1\ninit e i 1 -1\nnode Slice y,b,e -> w\noutput w\n",
+     {{2, -1, -1, -1}, {-1, -1, -1, -1}, {6, 2, 5, 3}},
+     4},
+    {"sums and the largest",
+     KEPT "node ReduceSum y -> s keepdims=1\nnode ReduceMax y -> l keepdims=1\n"
+          "node ReduceMin y -> q keepdims=1\ninit c f - 9\nnode Min l,c -> l9\n"
+          "init d f - -9\nnode Max l9,d -> ld\nnode Min q,c -> qc\n"
+          "node Concat s,ld,qc -> w axis=0\noutput w\n",
+     {{10, 5, 2}, {0, -9, 9}, {21, 6, 1}},
+     3},
+    {"lists that are joined",
+     KEPT "init a f 2 7 8\nnode Neg y -> q\nnode Concat y,a,q -> w axis=0\n"
+          "init b i 1 0\ninit e i 1 9\nnode Slice w,b,e -> u\noutput u\n",
+     {{3, 2, 5, 7, 8, -3, -2, -5, -1},
+      {7, 8, -1, -1, -1, -1, -1, -1, -1},
+      {1, 6, 2, 5, 3, 4, 7, 8, -1}},
+     9},
+    {"labels of them, as long",
+     KEPT "node ConstantOfShape n -> c\ninit l f - 4\nnode Add c,l -> w\noutput w\n",
+     {{4, 4, 4, -1, -1, -1}, {-1, -1, -1, -1, -1, -1}, {4, 4, 4, 4, 4, 4}},
+     6},
+    {"rows expanded, by a size that is chosen",
+     KEPT "init o i 1 2\nnode Concat n,o -> s axis=0\ninit u i 1 -1\n"
+          "node Equal s,u -> q\ninit ones i 2 1 1\nnode Where q,ones,s -> p\n"
+          "init a i 1 1\nnode Unsqueeze y,a -> c\nnode Expand c,p -> w\noutput w\n",
+     {{3, 3, 2, 2, 5, 5, -1, -1, -1, -1, -1, -1},
+      {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
+      {1, 1, 6, 6, 2, 2, 5, 5, 3, 3, 4, 4}},
+     12},
+    {"rows up to a size, with zeros behind",
+     KEPT "init o i 1 -1\ninit k i 2 -1 2\ninit a i 1 1\nnode Unsqueeze y,a -> c\n"
+          "node Concat c,c -> d axis=1\nnode Reshape d,o -> flat\n"
+          "init six i 1 6\ninit two i 1 2\nnode Sub six,n -> r\nnode Mul r,two -> v\n"
+          "init o2 i 1 0\nnode Concat o2,v -> p axis=0\nnode Pad flat,p -> w\n"
+          "output w\n",
+     {{3, 3, 2, 2, 5, 5, 0, 0, 0, 0, 0, 0},
+      {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+      {1, 1, 6, 6, 2, 2, 5, 5, 3, 3, 4, 4}},
+     12},
+    {"a branch for no rows at all",
+     KEPT "node Size y -> s\ninit none i - 0\nnode Equal s,none -> c\n"
+          "node If c -> w then_branch={ else_branch={\ninit e f 0\noutput e\n}\n"
+          "node Neg y -> q\noutput q\n}\noutput w\n",
+     {{-3, -2, -5, -1, -1, -1}, {-1, -1, -1, -1, -1, -1}, {-1, -6, -2, -5, -3, -4}},
+     6},
+    {"rows written where they came from",
+     KEPT "init five f - 5\nnode Mul y,five -> q\nnode Squeeze i -> j\n"
+          "node ScatterElements x,j,q -> w axis=0\noutput w\n",
+     {{15, -1, 10, 0, 25, -4}, {-1, -2, -3, -4, -5, -6}, {5, 30, 10, 25, 15, 20}},
+     6},
+    {"boxes that stay, and what was found of them",
+     KEPT BOXES "node Gather y,r -> w\noutput w\n",
+     {{5, 3, 2, -1, -1, -1}, {-1, -1, -1, -1, -1, -1}, {6, 5, 4, 3, 2, 1}},
+     6},
+    {"the first of the boxes that stay, and how many do",
+     KEPT BOXES "init b0 i 1 0\ninit two i 1 2\nnode Slice r,b0,two -> r2\n"
+                "node Gather y,r2 -> w\nnode Shape r -> l\nnode Cast l -> lf to=1\n"
+                "node Concat lf,w -> v axis=0\noutput v\n",
+     {{3, 5, 3}, {0, -1, -1}, {6, 6, 5}},
+     3},
+    {"the first of the boxes that stay",
+     KEPT BOXES "init b0 i 1 0\ninit two i 1 2\nnode Slice r,b0,two -> r2\n"
+                "node Gather y,r2 -> w\noutput w\n",
+     {{5, 3}, {-1, -1}, {6, 5}},
+     2},
+};
+
+Test(counted, rows_that_count_come_first)
+{
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct free_model m = free_model_open(cases[c].text, "", "", "");
+        struct imported x;
+        strata_error err = {0};
+        int64_t n;
+        cr_assert_eq(imported_open(&x, m.onnx, m.registry, NULL, &err), STRATA_OK,
+                     "%s: %s", cases[c].name, err.message);
+        for (int k = 0; k < 3; k++) {
+            memcpy(imported_data(&x, 0, &n), given[k], sizeof given[k]);
+            cr_assert_eq(strata_context_run(x.context, &err), STRATA_OK, "%s",
+                         err.message);
+            const float *found = imported_data(&x, 1, &n);
+            cr_assert_eq(n, cases[c].n, "%s: %lld elements", cases[c].name, (long long)n);
+            for (int64_t i = 0; i < n; i++)
+                cr_expect_eq(found[i], cases[c].wanted[k][i],
+                             "%s, run %d, element %lld: %g, should be %g", cases[c].name,
+                             k, (long long)i, (double)found[i],
+                             (double)cases[c].wanted[k][i]);
+        }
+        imported_free(&x);
+        free_model_close(&m);
+    }
+}
+
+static const struct {
+    const char *name, *text, *says;
+} refused[] = {
+    {"a mean", KEPT "node ReduceMean y -> w\noutput w\n",
+     "it is the mean along rows whose number values tell"},
+    {"the last ones",
+     KEPT "init b i 1 -2\ninit e i 1 9\nnode Slice y,b,e -> w\noutput w\n",
+     "it takes the last of rows whose number values tell"},
+    {"an operator that takes none", KEPT "node Hardmax y -> w axis=0\noutput w\n",
+     "with which it is not taken: export the network up to there"},
+    {"a size that has to be constant",
+     KEPT "init v f 2 0 1\nnode OneHot n,n,v -> w\noutput w\n",
+     "it hangs on how many rows values tell"},
+};
+
+Test(counted, what_is_not_taken_is_told)
+{
+    for (size_t c = 0; c < sizeof refused / sizeof *refused; c++) {
+        struct free_model m = free_model_open(refused[c].text, "", "", "");
+        struct import *im;
+        strata_error err = {0};
+        cr_expect_eq(import_make(&im, m.onnx, m.registry, NULL, &err),
+                     STRATA_EUNSUPPORTED, "%s", refused[c].name);
+        cr_expect_not_null(strstr(err.message, refused[c].says), "%s: %s",
+                           refused[c].name, err.message);
+        import_free(im);
+        free_model_close(&m);
+    }
+}
+
+/* Where two boxes of one class are read, the layer makes two. */
+Test(counted, boxes_that_nobody_reads_are_not_made)
+{
+    struct free_model m = free_model_open(
+        KEPT BOXES "init b0 i 1 0\ninit two i 1 2\nnode Slice r,b0,two -> r2\n"
+                   "node Gather y,r2 -> w\noutput w\n",
+        "", "", "");
+    struct imported x;
+    strata_error err = {0};
+    cr_assert_eq(imported_open(&x, m.onnx, m.registry, NULL, &err), STRATA_OK, "%s",
+                 err.message);
+    cr_expect_not_null(strstr(x.text, "\nmax_output = 2\n"), "%s", x.text);
+    imported_free(&x);
+    free_model_close(&m);
+}
