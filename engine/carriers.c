@@ -15,7 +15,7 @@ static struct {
     pthread_cond_t wanted, done;
     struct carriers_job *jobs;
     pthread_t threads[CARRIERS_MOST];
-    int n;
+    unsigned n;
     bool ending;
 } all = {.users_lock = PTHREAD_MUTEX_INITIALIZER,
          .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -62,8 +62,8 @@ static void *carry(void *unused)
 
 void carriers_open(void)
 {
-    const int spare = team_processors() - 1;
-    const int most = spare < CARRIERS_MOST ? spare : CARRIERS_MOST;
+    const unsigned spare = (unsigned)team_processors() - 1;
+    const unsigned most = spare < CARRIERS_MOST ? spare : CARRIERS_MOST;
     pthread_mutex_lock(&all.users_lock);
     if (all.users++ == 0)
         while (all.n < most &&

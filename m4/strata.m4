@@ -44,13 +44,16 @@ AC_DEFUN([STRATA_WARNINGS], [
 
 # STRATA_OPENMP: threads inside kernels. libgomp is not instrumented for ThreadSanitizer,
 # which would report its barriers as races, so that build runs kernels on one thread.
+# Without, nobody reads what a pragma alone reads.
 AC_DEFUN([STRATA_OPENMP], [
   AC_OPENMP
   strata_openmp=${ac_cv_prog_c_openmp:-no}
   AS_CASE([,$strata_sanitizers,],
     [*,thread,*], [OPENMP_CFLAGS= strata_openmp="no (thread sanitizer)"])
   AS_IF([test "$enable_openmp" = no], [strata_openmp=no])
-  AS_IF([test -z "$OPENMP_CFLAGS"], [OPENMP_CFLAGS=-Wno-unknown-pragmas], [
+  AS_IF([test -z "$OPENMP_CFLAGS"], [
+    OPENMP_CFLAGS="-Wno-unknown-pragmas -Wno-unused-variable -Wno-unused-parameter"
+  ], [
     strata_saved_CFLAGS=$CFLAGS
     CFLAGS="$CFLAGS $OPENMP_CFLAGS"
     AC_CHECK_FUNCS([omp_pause_resource])

@@ -71,6 +71,7 @@ SHELL_TESTS = \
 	tests/python/check-python.sh \
 	tests/python/check-wheel.sh \
 	tests/check-relocate.sh \
+	tests/core/check-serial.sh \
 	tests/serving/ray.sh \
 	tests/serving/triton-server.sh \
 	tests/serving/triton-two.sh \

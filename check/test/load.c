@@ -16,6 +16,7 @@
 #include "core/trust.h"
 
 #define ENTRY_LIMIT_MS 100
+#define ENTRY_TIMES 5 /* all of them slow: it is not the machine */
 
 static double now_ms(void)
 {
@@ -207,15 +208,23 @@ static void refuse(struct check_child *c, const char *message)
     check_found(c, "refused", "%s", message);
 }
 
+static void check_time(struct check_child *c, double ms, const struct module *m)
+{
+    double again = check_second_read(c, m);
+    for (int i = 2; i < ENTRY_TIMES && ms > ENTRY_LIMIT_MS && again > ENTRY_LIMIT_MS; i++)
+        again = check_second_read(c, m);
+    if (ms > ENTRY_LIMIT_MS && again > ENTRY_LIMIT_MS)
+        check_found(c, "slow-entry", "it took %.0f ms, and %.0f ms the %dth time", ms,
+                    again, ENTRY_TIMES);
+}
+
 static void check_loaded(struct check_child *c, const struct module *m, double ms)
 {
     if (m->warning)
         check_found(c, "refused", "the note differs from the tables: %s", m->warning);
     check_environment(c, true);
     check_exports(c, m->resolved);
-    const double again = check_second_read(c, m);
-    if (ms > ENTRY_LIMIT_MS && again > ENTRY_LIMIT_MS) /* once may be the machine */
-        check_found(c, "slow-entry", "it took %.0f ms, and %.0f ms again", ms, again);
+    check_time(c, ms, m);
     for (size_t i = 0; i < m->tables.n_layers; i++)
         check_extension(c, &m->tables.layers[i].layer);
     list_layers(c, m);

@@ -51,7 +51,7 @@ INSIDE struct lanes lanes_of(const struct vnni *v, int64_t filter)
     const int64_t left = v->filters - filter;
     return (struct lanes){_mm512_loadu_ps(v->lanes.factor + filter),
                           _mm512_loadu_ps(v->lanes.bias + filter),
-                          left >= VNNI_LANES ? 0xffff : (__mmask16)((1U << left) - 1)};
+                          (__mmask16)(left >= VNNI_LANES ? 0xffffU : (1U << left) - 1)};
 }
 
 /* Operations of all vectors of a pixel, one operation after another. Compilers would put

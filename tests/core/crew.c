@@ -156,28 +156,34 @@ static void environment_is_silent(void)
     unsetenv("GOMP_SPINCOUNT");
 }
 
+/* Runs of all processors: a smaller one that comes before the leader of the last has said
+ * that it is idle gets another leader. */
 static int run_and_count(strata_stream *s, int wait)
 {
-    const struct task t = {.threads = 2};
-    run(s, &t, 2, wait);
+    run(s, &(struct task){.threads = whole()}, whole(), wait);
     cr_assert_eq(strata_stream_synchronize(s, NULL), STRATA_OK);
     return threads_now();
 }
 
+/* Counted inside of a run: a leader that has none for a second gives its ballast up. */
 Test(crew, teams_that_sleep_have_a_ballast)
 {
     environment_is_silent();
     strata_handle *h = open_host();
     strata_stream *s = strata_get_stream(h);
+    sem_t gate;
+    sem_init(&gate, 0, 0);
     const int spinning = run_and_count(s, STRATA_WAIT_SPIN);
-    run_and_count(s, STRATA_WAIT_SLEEP);
+    const int asleep = spinning + processors() + 1; /* more than there are processors */
+    run(s, &(struct task){.gate = &gate, .threads = whole()}, whole(), STRATA_WAIT_SLEEP);
+    cr_expect_eq(threads_soon(asleep, asleep), asleep);
     cr_expect_not(wait_gives(), "who is told to sleep gives nobody way");
-    const int ballast = processors() + 1; /* more than there are processors */
-    cr_expect_eq(threads_soon(spinning + ballast, spinning + ballast),
-                 spinning + ballast);
+    sem_post(&gate);
+    cr_expect_eq(strata_stream_synchronize(s, NULL), STRATA_OK);
     run_and_count(s, STRATA_WAIT_SPIN);
     cr_expect_eq(threads_soon(spinning, spinning), spinning);
     strata_destroy(h);
+    sem_destroy(&gate);
 }
 
 Test(crew, the_last_stream_takes_all_threads_along)
@@ -275,7 +281,7 @@ static void be_busy(void)
 static void compute_for_a_while(strata_stream *s)
 {
     for (int i = 0; i < RUNS; i++)
-        run(s, &(struct task){.threads = 2}, 2, STRATA_WAIT_YIELD);
+        run(s, &(struct task){.threads = whole()}, whole(), STRATA_WAIT_YIELD);
     cr_assert_eq(strata_stream_synchronize(s, NULL), STRATA_OK);
 }
 

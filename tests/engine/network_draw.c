@@ -89,7 +89,9 @@ static void activation(struct sketch *s, struct node *n, int in)
 
 static void unary(struct sketch *s, struct node *n, int in)
 {
-    static const char *const operations[] = {"abs", "neg", "sin", "cos", "tanh", "erf"};
+    /* None that makes a rounding of a large value a large part of its own: no sine. */
+    static const char *const operations[] = {"abs",  "neg",  "asinh",
+                                             "atan", "tanh", "erf"};
     keys(n, "type = Unary\ninputs = n%d\nop = %s\n", in, operations[sketch_roll(s, 6)]);
 }
 

@@ -4,14 +4,17 @@
     load.py HOST:PORT MODEL STOP-FILE [CLIENTS]
 
 Each request is HTTP of its own making, with no second try: what a server or a balancer
-refuses is an error here. Prints `answers N errors M`, and the first errors.
+refuses is an error here. STOP-FILE.begun appears once there were some of each client.
+Prints `answers N errors M`, and the first errors.
 """
 import http.client
 import json
 import os
 import sys
 import threading
+import time
 
+BEGUN = 10  # requests
 BODY = json.dumps({"inputs": [{"name": "image", "shape": [1, 1, 8, 8], "datatype": "FP32",
                                "data": [k % 7 / 7 for k in range(64)]}]})
 
@@ -49,6 +52,10 @@ def main(address, model, stop, clients="4"):
     threads = [Client(address, model, stop) for _ in range(int(clients))]
     for thread in threads:
         thread.start()
+    while any(t.answers + len(t.errors) < BEGUN for t in threads):
+        time.sleep(0.01)
+    with open(stop + ".begun", "w", encoding="ascii"):
+        pass
     for thread in threads:
         thread.join()
     errors = [e for t in threads for e in t.errors]

@@ -21,7 +21,22 @@ backends=$scratch/backends repository=$scratch/models digits=$srcdir/examples/di
 mkdir -p "$backends/strata" "$repository"
 ln -s "$builddir/serving/triton/.libs/libtriton_strata.so" "$backends/strata/"
 export LD_LIBRARY_PATH="$builddir/.libs"
-port=$((20000 + $$ % 2000 * 10))
+# The first of thirty that nobody has, below those that the system gives to clients.
+port=$("$python" - $$ <<'EOF'
+import socket, sys
+def free(port):
+    with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            s.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+first = int(sys.argv[1]) % 400
+places = (20000 + (first + k) % 400 * 30 for k in range(400))
+print(next(p for p in places if all(free(p + k) for k in range(30))))
+EOF
+) || whole 'no ports are free'
 pids=
 stop_all() {
     # shellcheck disable=SC2086
@@ -63,10 +78,15 @@ except urllib.error.HTTPError as error:
 EOF
 }
 load() { # load PORT CLIENTS: in the background, until stop_load; its counts in $scratch/load
-    rm -f "$scratch/stop"
+    rm -f "$scratch/stop" "$scratch/stop.begun"
     "$python" "$srcdir/tests/serving/load.py" "127.0.0.1:$1" digits "$scratch/stop" "$2" \
         >"$scratch/load" 2>&1 &
     loading=$!
+    tries=0
+    until [ -e "$scratch/stop.begun" ] || [ $tries -ge 600 ]; do
+        tries=$((tries + 1))
+        sleep 0.1
+    done
 }
 stop_load() { # and whether there were answers, no error, and one of each plan at most
     touch "$scratch/stop"

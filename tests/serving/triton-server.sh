@@ -126,7 +126,6 @@ result $? 'sequences keep their states beside each other'
 
 # ---- under load ---------------------------------------------------------------------------
 load "$port" 4
-sleep 1
 for _ in 1 2 3 4 5; do
     ask "$port" /v2/repository/models/digits/load '{}' >>"$scratch/reloads" 2>&1
     sleep 0.5
@@ -155,7 +154,6 @@ echo 'backend: "strata" instance_group [{kind: KIND_CPU count: 2}]' \
     >"$repository/digits/config.pbtxt"
 ask "$port" /v2/repository/models/digits/load '{}' >"$log"
 load "$port" 4
-sleep 1
 stop_load
 result $? 'two instances answer'
 

@@ -80,8 +80,8 @@ static void spell(const struct import *im, char out[CONFIG_MAX_KEY + 1],
         if (!is_letter(*c) && !(*c >= '0' && *c <= '9'))
             *c = '_';
     snprintf(out, CONFIG_MAX_KEY + 1, "%s", stem);
-    for (int i = 2; is_taken(im, out); i++)
-        snprintf(out, CONFIG_MAX_KEY + 1, "%s_%d", stem, i % 10);
+    for (unsigned i = 2; is_taken(im, out); i++)
+        snprintf(out, CONFIG_MAX_KEY + 1, "%s_%u", stem, i % 10);
 }
 
 /* ---- their sizes ---- */
