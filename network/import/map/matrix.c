@@ -133,20 +133,24 @@ static void map_gemm(struct mapping *m)
 /* ---- integers -------------------------------------------------------------------------
  */
 
+/* Zero points as integers; those of rows as a column. */
+static int zero_of_rows(struct mapping *m, int z)
+{
+    const struct value *zero = map_input(m, z);
+    const int64_t dims[2] = {zero->rank == 1 ? zero->dims[0] : 1, 1};
+    const int wide = compose_cast(m, compose_input(m, z), STRATA_INT32);
+    return dims[0] != 1 ? compose_reshape(m, wide, 2, dims) : wide;
+}
+
 /* An operand less its zero point: one for all, or one a row of A or a column of B. */
 static int less_zero(struct mapping *m, int i, int z, bool rows)
 {
     const struct value *zero = map_input(m, z);
-    int64_t dims[STRATA_MAX_RANK];
     int wide = compose_cast(m, compose_input(m, i), STRATA_INT32);
     if (!zero)
         return wide;
-    int less = compose_cast(m, compose_input(m, z), STRATA_INT32);
-    if (rows && zero->rank == 1 && zero->dims[0] != 1) {
-        dims[0] = zero->dims[0];
-        dims[1] = 1;
-        less = compose_reshape(m, less, 2, dims);
-    }
+    const int less =
+        rows ? zero_of_rows(m, z) : compose_cast(m, compose_input(m, z), STRATA_INT32);
     wide = compose_op(m, "ElementWise", "sub", wide, less);
     const struct value *x = map_input(m, i);
     struct value *v = graph_value(m->g, wide);
@@ -155,6 +159,93 @@ static int less_zero(struct mapping *m, int i, int z, bool rows)
         memcpy(v->dims, x->dims, sizeof v->dims);
     }
     return wide;
+}
+
+/* Whether b is a constant matrix of bytes with constant zero points, none, one or one a
+ * column. */
+static bool is_bytes(const struct mapping *m)
+{
+    const struct value *b = map_input(m, 1), *z = map_input(m, 3);
+    const bool bytes = b->dtype == STRATA_INT8 || b->dtype == STRATA_UINT8;
+    const bool zeros =
+        !z || (z->constant && (value_count(z) == 1 || (z->rank == 1 && b->rank == 2 &&
+                                                       z->dims[0] == b->dims[1])));
+    return bytes && zeros && b->constant && b->rank == 2 && value_count(b) > 0;
+}
+
+/* What b counts from as int8: uint8 begins 128 lower. */
+static int64_t zero_of_column(const struct mapping *m, int64_t k)
+{
+    const struct value *b = map_input(m, 1), *z = map_input(m, 3);
+    const int64_t zero = z ? (int64_t)value_real(z, value_count(z) == 1 ? 0 : k) : 0;
+    return zero - (b->dtype == STRATA_UINT8 ? 128 : 0);
+}
+
+/* b as int8. */
+static int signed_bytes(struct mapping *m)
+{
+    const struct value *b = map_input(m, 1);
+    const size_t n = (size_t)value_count(b);
+    const uint8_t *from = b->data;
+    if (b->dtype == STRATA_INT8)
+        return compose_input(m, 1);
+    uint8_t *to = arena_get(&m->g->arena, n, 1);
+    for (size_t i = 0; to && i < n; i++)
+        to[i] = from[i] ^ 0x80;
+    return to ? graph_add_constant(m->g, b->name, STRATA_INT8, 2, b->dims, to)
+              : VALUE_NONE;
+}
+
+/* Numbers of columns as a constant; they wrap as sums do. */
+static int whole_numbers(struct mapping *m, const int64_t *v, int64_t n)
+{
+    int32_t *to = arena_get(&m->g->arena, (size_t)n, sizeof *to);
+    for (int64_t k = 0; to && k < n; k++)
+        to[k] = (int32_t)(uint32_t)v[k];
+    return to ? graph_add_constant(m->g, "", STRATA_INT32, 1, &n, to) : VALUE_NONE;
+}
+
+/* y less the zero point of a times what the columns of b sum up to. */
+static int less_columns(struct mapping *m, int y)
+{
+    const struct value *b = map_input(m, 1);
+    const int64_t n = b->dims[1];
+    const uint8_t *row = b->data, flip = b->dtype == STRATA_UINT8 ? 0x80 : 0;
+    if (!map_input(m, 2))
+        return y;
+    int64_t *sums = arena_get(&m->g->arena, (size_t)n, sizeof *sums);
+    for (int64_t k = 0; sums && k < n; k++)
+        sums[k] = -b->dims[0] * zero_of_column(m, k);
+    for (int64_t i = 0; sums && i < b->dims[0]; i++, row += n)
+        for (int64_t k = 0; k < n; k++)
+            sums[k] += (int8_t)(row[k] ^ flip);
+    const int times = compose_op(m, "ElementWise", "product", zero_of_rows(m, 2),
+                                 sums ? whole_numbers(m, sums, n) : VALUE_NONE);
+    return compose_op(m, "ElementWise", "sub", y, times);
+}
+
+/* y less the zero points of b, each times what a row of a sums up to. */
+static int less_rows(struct mapping *m, int y)
+{
+    const struct value *a = map_input(m, 0), *b = map_input(m, 1);
+    const int64_t n = b->dims[1], last = a->rank - 1;
+    int64_t *zeros = arena_get(&m->g->arena, (size_t)n, sizeof *zeros);
+    bool any = false;
+    for (int64_t k = 0; zeros && k < n; k++)
+        any |= (zeros[k] = zero_of_column(m, k)) != 0;
+    if (!any)
+        return y;
+    const int wide = compose_cast(m, compose_input(m, 0), STRATA_INT32);
+    const int rows = compose_reduce(m, "sum", wide, &last, 1, true);
+    const int times =
+        compose_op(m, "ElementWise", "product", rows, whole_numbers(m, zeros, n));
+    return compose_op(m, "ElementWise", "sub", y, times);
+}
+
+/* Sums of (a - zero)(b - zero), of bytes as they are: zero points come behind. */
+static void multiply_bytes(struct mapping *m)
+{
+    less_rows(m, less_columns(m, product(m, compose_input(m, 0), signed_bytes(m))));
 }
 
 static void map_mat_mul_integer(struct mapping *m)
@@ -168,7 +259,9 @@ static void map_mat_mul_integer(struct mapping *m)
                    a->rank < 2 ? a->rank : b->rank);
         return;
     }
-    if (zeros)
+    if (is_bytes(m))
+        multiply_bytes(m);
+    else if (zeros)
         product(m, less_zero(m, 0, 2, true), less_zero(m, 1, 3, false));
     else
         product(m, compose_input(m, 0), compose_input(m, 1));

@@ -219,6 +219,17 @@ static const struct {
      "init c i32 1 4\ninit q f - 0.5\ninit p u - 10\n"
      "node com.microsoft::QGemm a,s,z,w,t,v,c,q,p -> y alpha=2f\n" Y,
      "1x1: 78"},
+    /* (1 2, 3 5) by (2 2, -128 254), and by (7 -2, 3 1). */
+    {"MatMulInteger of bytes without a sign, a zero point a row and a column",
+     "ir 8\nopset 21\ninit a u 2x2 2 3 5 7\ninit z u 2 1 2\n"
+     "init w u 2x2 130 3 0 255\ninit q u 2 128 1\n"
+     "node MatMulInteger a,w,z,q -> s\nnode Cast s -> y to=1\n" Y,
+     "2x2: -254 510 -634 1276"},
+    {"MatMulInteger of bytes, a zero point of one",
+     "ir 8\nopset 21\ninit a u 2x2 2 3 5 7\ninit z u 2 1 2\n"
+     "init w c 2x2 8 -1 4 2\ninit q c - 1\n"
+     "node MatMulInteger a,w,z,q -> s\nnode Cast s -> y to=1\n" Y,
+     "2x2: 13 0 36 -1"},
     {"MatMulIntegerToFloat",
      "ir 8\nopset 17\nopset com.microsoft 1\ninit a u 1x2 2 3\ninit s f - 0.5\n"
      "init z u - 1\ninit w c 2x2 3 5 -1 4\ninit t f 2 2 1\ninit b f 2 100 200\n"
