@@ -12,6 +12,7 @@
 #include "core/alloc.h"
 #include "io/file.h"
 
+/* FOLDER/NAME.ini with another ending. */
 static char *beside(const char *ini, const char *ending)
 {
     const char *slash = strrchr(ini, '/'), *dot = strrchr(ini, '.');
