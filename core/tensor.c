@@ -67,11 +67,17 @@ size_t strata_dtype_size(int dtype)
 
 /* ---- axes ---------------------------------------------------------------------- */
 
-/* 1: it has elements, 0: none. -1: nothing of it can be computed, as its check says. */
+/* Whether anything of it can be computed; if not, its check says why. */
+static bool is_filled(const strata_desc *d)
+{
+    return d && d->rank >= 0 && d->rank <= STRATA_MAX_RANK &&
+           (d->vector_dim < 0 || d->vector >= 1);
+}
+
+/* 1: it has elements, 0: none, -1: it is not filled in. */
 static int elements(const strata_desc *d)
 {
-    if (!d || d->rank < 0 || d->rank > STRATA_MAX_RANK ||
-        (d->vector_dim >= 0 && d->vector < 1))
+    if (!is_filled(d))
         return -1;
     for (int i = 0; i < d->rank; i++)
         if (d->dims[i] == 0)
@@ -316,7 +322,7 @@ int64_t strata_desc_count(const strata_desc *d)
 int64_t strata_desc_offset(const strata_desc *d, const int64_t *index)
 {
     int64_t offset = 0;
-    if (!d || !index || (d->vector_dim >= 0 && d->vector < 1))
+    if (!is_filled(d) || !index)
         return -1;
     for (int i = 0; i < d->rank; i++)
         offset += i == d->vector_dim

@@ -471,8 +471,9 @@ expect 0 '^y,0,1,0,3,' 'and anew where its data have changed' env XDG_CACHE_HOME
 cp "$scratch/m.onnx" "$scratch/kept.onnx"
 cp "$scratch/w.bin" "$scratch/kept.bin"
 for c in 'import m.onnx -o m.onnx' 'import m.onnx -o w.bin' 'import m.onnx --report m.onnx' \
+    'import m.onnx --report ./w.bin' 'import m.onnx -o own.ini --report w.bin' \
     'build m.onnx -o m.onnx' 'explain m.onnx --svg m.onnx' 'run m.onnx x.npy --output ./m.onnx'; do
-    expect 2 'would be replaced, but|is the model or the network' "a model is kept: $c" \
+    expect 2 'would be replaced, but' "a model is kept: $c" \
         env XDG_CACHE_HOME="$scratch/c" sh -c "cd '$scratch' && $strata $c"
 done
 cmp "$scratch/m.onnx" "$scratch/kept.onnx" >"$log" 2>&1 &&
@@ -480,6 +481,10 @@ cmp "$scratch/m.onnx" "$scratch/kept.onnx" >"$log" 2>&1 &&
 result $? 'as it was, with its data'
 expect 2 'the weights are written there' 'nor is a network written over its own weights' \
     $strata import "$scratch/m.onnx" -o "$scratch/m.safetensors"
+for report in own.ini own.safetensors; do
+    expect 2 'the network is written there; name another' "nor by its report: $report" \
+        $strata import "$scratch/m.onnx" -o "$scratch/own.ini" --report "$scratch/$report"
+done
 rm "$scratch/w.bin"
 expect 2 'w.bin: cannot be opened' 'or are gone' env XDG_CACHE_HOME="$scratch/c" \
     $strata run "$scratch/m.onnx" "$scratch/x.npy" --top 1 -o csv

@@ -135,8 +135,9 @@ static void at_exit(void)
 {
     if (running != getpid())
         return;
+    signal(SIGALRM, SIG_DFL);
+    alarm(PATIENCE); /* another thread may hold a stream's lock */
     fflush(NULL);
-    alarm(PATIENCE);
     tell("exit", NULL);
     _exit(EXIT_USAGE);
 }

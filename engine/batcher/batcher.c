@@ -231,12 +231,24 @@ static int check_engine(const strata_engine *e, strata_error *err)
     return STRATA_OK;
 }
 
+/* Options of an older or newer application: what it does not know is zero. */
+static int read_options(strata_batcher_options *out, const strata_batcher_options *from,
+                        strata_error *err)
+{
+    *out = (strata_batcher_options){.struct_size = sizeof *out};
+    if (!from)
+        return STRATA_OK;
+    const int status =
+        struct_check(from->struct_size, SIZE_THROUGH(strata_batcher_options, max_waiting),
+                     "strata_batcher_options", err);
+    if (status == STRATA_OK)
+        struct_take(out, sizeof *out, from, from->struct_size);
+    return status;
+}
+
 static int check_options(const strata_batcher_options *o, const strata_engine *e,
                          strata_error *err)
 {
-    int status = struct_check(o->struct_size, sizeof *o, "strata_batcher_options", err);
-    if (status != STRATA_OK)
-        return status;
     if (o->max_batch < 0 || o->max_batch > e->batch)
         return error_set(err, STRATA_EINVAL,
                          "max_batch is %" PRId64 "; the engine takes 1 to %" PRId64,
@@ -336,11 +348,12 @@ int strata_batcher_create_over(strata_batcher **out, const strata_engine *const 
                                int n, const strata_batcher_options *options,
                                strata_error *err)
 {
-    const strata_batcher_options usual = {.struct_size = sizeof usual};
-    const strata_batcher_options *o = options ? options : &usual;
+    strata_batcher_options o;
     if (out)
         *out = NULL;
     int status = ARGUMENTS(err, {"out", out}, {"engines", engines});
+    if (status == STRATA_OK)
+        status = read_options(&o, options, err);
     if (status != STRATA_OK)
         return status;
     if (n < 1 || n > MAX_PLACES)
@@ -348,8 +361,8 @@ int strata_batcher_create_over(strata_batcher **out, const strata_engine *const 
                          MAX_PLACES);
     status = batcher_compare(engines, n, err);
     for (int i = 0; i < n && status == STRATA_OK; i++)
-        status = check_options(o, engines[i], err);
-    return status == STRATA_OK ? create(out, engines, n, o, err) : status;
+        status = check_options(&o, engines[i], err);
+    return status == STRATA_OK ? create(out, engines, n, &o, err) : status;
 }
 
 int strata_batcher_create(strata_batcher **out, const strata_engine *engine,

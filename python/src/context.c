@@ -85,8 +85,8 @@ static bool check_shapes(const struct context *c, const Network *n,
         if (!has_dims(&c->bindings[i], &inputs[i].desc)) {
             PyErr_Format(
                 PyExc_ValueError,
-                "'%s' has another size than the inputs behind it for a dim of the "
-                "same name",
+                "'%s' has another size than the other inputs give a dim of the same "
+                "name, or the names that it is the sum of",
                 c->bindings[i].name);
             return false;
         }

@@ -249,8 +249,8 @@ def load(path: AnyPath | None = None, *, text: str | None = None,
          device: str | None = None, set: Mapping[str, object] | None = None,
          define: Mapping[str, object] | None = None,
          plugins: AnyPath | Sequence[AnyPath] = (),
-         plugin_path: AnyPath | Sequence[AnyPath] | None = None, threads: int = 0, wait: str | None = None,
-         math: str = "default") -> Network:
+         plugin_path: AnyPath | Sequence[AnyPath] | None = None, threads: int = 0,
+         wait: str | None = None, math: str = "default") -> Network:
     """A network, ready to be called: an INI file, its text, an ONNX model, or an engine
     file. device is "host" or "cuda:N"; set and define are the command's --set and -D;
     threads of each run on the host, 0 as the network says; wait "spin", "yield" or "sleep";

@@ -71,7 +71,7 @@ static const struct fault faults[] = {
     {"defines one element before", "-D'DEFINED(x, bias)=(out[0][-1] = 1, x + bias)'",
      "reference-bounds", "wrote before"},
     {"defines an output as large as its input",
-     "-D'DEFINED(x, bias)=(i ? 0 : (out[0][2 * n->out[0].count] = 1), x + bias)'",
+     "-D'DEFINED(x, bias)=(i ? 0 : (out[0][2 * n->out[0].count - 1] = 1), x + bias)'",
      "reference-bounds", "wrote past"},
     {"writes one element too many", "-DRUN_END='y[n] = 0'", "bounds", "output 0"},
     {"writes one element before", "-DRUN_END='y[-1] = 0'", "bounds", "before"},

@@ -404,6 +404,24 @@ Test(batcher, a_queue_that_is_full_says_so)
     close_net(&n);
 }
 
+/* Whose application was compiled before there were turns. */
+Test(batcher, options_of_before_are_taken)
+{
+    struct net n;
+    strata_batcher *b;
+    strata_error err;
+    strata_batcher_options o = {.struct_size = offsetof(strata_batcher_options, turns),
+                                .turns = 77};
+    OK(open_net(&n, UNMEASURED, "8 x 3", "last", "[layer last]\ntype = Trial\n", &err));
+    OK(strata_batcher_create(&b, n.engine, &o, &err));
+    strata_batcher_destroy(b);
+    o.struct_size = sizeof o.struct_size;
+    cr_expect_eq(strata_batcher_create(&b, n.engine, &o, &err), STRATA_EINVAL);
+    cr_expect(strstr(err.message, "strata_batcher_options.struct_size"), "%s",
+              err.message);
+    close_net(&n);
+}
+
 Test(batcher, what_it_cannot_do_is_refused_with_the_reason)
 {
     struct net n;

@@ -81,6 +81,19 @@ class Call(unittest.TestCase):
                 net(*(buffer((1, n)) for n in shapes))
         self.assertEqual(flat(net(buffer((1, 8), value=1), buffer((1, 8), value=2)).y), [3] * 8)
 
+    def test_sums_follow_their_names(self):
+        net = strata.load(text="[network]\nformat = 1\noutputs = y\n"
+                          "[profile]\nT = 1..8: 8\nP = 0..8: 8\n"
+                          "[input m]\nshape = 1 x P+T\n[input x]\nshape = 1 x T\n"
+                          "[input p]\nshape = 1 x P\n"
+                          "[layer j]\ntype = Concatenation\naxis = 1\ninputs = p, x\n"
+                          "[layer y]\ntype = ElementWise\nop = sum\ninputs = j, m\n")
+        x, p = buffer((1, 3)), buffer((1, 2))
+        self.assertEqual(net(m=buffer((1, 5)), x=x, p=p).y.shape, (1, 5))
+        for wrong in (4, 6):
+            with self.assertRaisesRegex(ValueError, "'m' has another size.*the sum of"):
+                net(m=buffer((1, wrong)), x=x, p=p)
+
     def test_what_is_wrong_is_said(self):
         net = load()
         for message, kind, args, named in (

@@ -190,8 +190,16 @@ done
 cmp -s own.idx digits-test-images.idx
 result $? 'which are as they were'
 for c in '-o b.safetensors' '--save-ranges b.safetensors -o b.ini'; do
-    expect 2 'the quantised weights are written there' "what else it writes: $c" $q $few $c
+    expect 2 "network's weights are written there" "what else it writes: $c" $q $few $c
 done
+sed 's/^outputs = .*/&\nlabels = names/' digits.ini >named.ini && seq 0 9 >names && mkdir -p away
+seq 20 >away/d.labels && cp away/d.labels classes
+expect 2 'away/d.labels: would be replaced, but --labels reads it' 'its labels, which go along' \
+    $strata quantise named.ini $few --labels away/d.labels -o away/d.ini
+expect 2 "network's labels are written there" 'or its ranges in their place' \
+    $strata quantise named.ini $few --save-ranges away/e.labels -o away/e.ini
+cmp away/d.labels classes >"$log" 2>&1
+result $? 'none is written over'
 expect 2 '--share is of --method percentile' 'a share that nothing takes' $q $few --share 50 -o b.ini
 expect 2 'would be replaced' 'or its weights' $q $few -o digits.int8 --set 'weights w.file=digits.safetensors' \
     -o ./digits.xyz

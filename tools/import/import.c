@@ -8,7 +8,6 @@
 
 #include "check/model/data_set.h"
 #include "core/alloc.h"
-#include "io/file.h"
 #include "tools/import/model.h"
 
 enum {
@@ -43,7 +42,7 @@ static const struct option options[] = {
 struct wishes {
     struct tool_options common;
     struct model_options model;
-    const char *ini, *report, *check;
+    const char *ini, *check;
     bool keep_going, operators;
 };
 
@@ -112,18 +111,6 @@ static int check_data(const struct wishes *w, const char *path, strata_registry 
     return status;
 }
 
-static int check_report(const struct wishes *w, const char *path, strata_error *err)
-{
-    if (!w->report || strcmp(w->report, "-") == 0)
-        return STRATA_OK;
-    if (file_same(w->report, path) || (w->ini && strcmp(w->report, w->ini) == 0))
-        return error_set(err, STRATA_EINVAL,
-                         "%s: is the model or the network; name another file for the "
-                         "report",
-                         w->report);
-    return file_writable(w->report, err);
-}
-
 /* What stopped the import is told rather than what stopped its report. */
 static int report(const struct import *im, const char *path, int status,
                   strata_error *err)
@@ -143,13 +130,11 @@ static int import_one(const struct wishes *w, const char *path)
     strata_error err;
     error_clear(&err);
     size_t n_refused;
-    int code = EXIT_OK, status = check_report(w, path, &err);
-    if (status == STRATA_OK)
-        status = tool_open_registry(&s, &w->common, &err);
+    int code = EXIT_OK, status = tool_open_registry(&s, &w->common, &err);
     if (status == STRATA_OK)
         status = model_import(path, w->ini, &w->model, s.registry, &model, &im, &err);
-    if (im && w->report)
-        status = report(im, w->report, status, &err);
+    if (im && w->model.report)
+        status = report(im, w->model.report, status, &err);
     if (status == STRATA_OK && w->check) {
         status = check_data(w, path, s.registry, &err);
         code = status == STRATA_EINVAL ? EXIT_MISMATCH : EXIT_OK;
@@ -200,7 +185,7 @@ static int take_option(struct wishes *w, int option)
         w->operators = true;
         break;
     case OPTION_REPORT:
-        w->report = optarg;
+        w->model.report = optarg;
         break;
     case OPTION_CHECK:
         w->check = optarg;
@@ -228,7 +213,7 @@ static int run_import(int argc, char **argv)
         code = tool_usage(&tool_import, "one ONNX model is needed");
     else if (w.check && (w.model.n_states || w.model.import.cache))
         code = tool_usage(&tool_import, "--check compares outputs; a state is none");
-    else if (!w.ini && !w.check && !w.report && !w.keep_going)
+    else if (!w.ini && !w.check && !w.model.report && !w.keep_going)
         code = tool_usage(&tool_import, "--output=FILE is needed");
     else if (!w.ini || (code = tool_check_output(&tool_import, w.ini)) == EXIT_OK)
         code = import_one(&w, argv[optind]);

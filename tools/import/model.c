@@ -67,25 +67,51 @@ static bool is_read(const struct onnx_model *model, const char *path)
     return is;
 }
 
-/* Before the model is imported: what is written must not be what is read. */
-static int check_files(const struct onnx_model *model, const char *ini, strata_error *err)
+/* Whether two names are, or will be, of one file. */
+static bool is_same(const char *a, const char *b)
 {
-    char *weights = with_suffix(ini, ".safetensors");
-    const char *const files[] = {ini, weights};
-    int status = !weights ? error_no_memory(err, 0, "a path")
-                 : strcmp(ini, weights) == 0
-                     ? error_set(err, STRATA_EINVAL,
-                                 "%s: the weights are written there, beside the network; "
-                                 "name another file, as net.ini",
-                                 ini)
-                     : STRATA_OK;
-    for (size_t i = 0; i < ARRAY_LENGTH(files) && status == STRATA_OK; i++)
-        status = is_read(model, files[i])
-                     ? error_set(err, STRATA_EINVAL,
-                                 "%s: would be replaced, but the model is read from it; "
-                                 "name another file for the network",
-                                 files[i])
-                     : file_writable(files[i], err);
+    return a && b && (strcmp(a, b) == 0 || file_same(a, b));
+}
+
+/* Of a file that is written, or NULL: it must not be what is read. */
+static int check_file(const struct onnx_model *model, const char *path, const char *what,
+                      strata_error *err)
+{
+    if (!path)
+        return STRATA_OK;
+    return is_read(model, path)
+               ? error_set(err, STRATA_EINVAL,
+                           "%s: would be replaced, but the model is read from it; name "
+                           "another file for the %s",
+                           path, what)
+               : file_writable(path, err);
+}
+
+/* Before the model is imported. */
+static int check_files(const struct onnx_model *model, const char *ini,
+                       const char *report, strata_error *err)
+{
+    char *weights = ini ? with_suffix(ini, ".safetensors") : NULL;
+    const bool told = report && strcmp(report, "-") != 0;
+    int status = STRATA_OK;
+    if (ini && !weights)
+        status = error_no_memory(err, 0, "a path");
+    else if (is_same(ini, weights))
+        status = error_set(err, STRATA_EINVAL,
+                           "%s: the weights are written there, beside the network; name "
+                           "another file, as net.ini",
+                           ini);
+    else if (told && (is_same(report, ini) || is_same(report, weights)))
+        status = error_set(err, STRATA_EINVAL,
+                           "%s: the network is written there; name another file for the "
+                           "report",
+                           report);
+    if (status == STRATA_OK)
+        status = check_file(model, ini, "network", err);
+    if (status == STRATA_OK)
+        status = check_file(model, weights, "network", err);
+    if (status == STRATA_OK && told)
+        status = check_file(model, report, "report", err);
     free(weights);
     return status;
 }
@@ -113,8 +139,8 @@ int model_import(const char *path, const char *ini, const struct model_options *
     options.name = name;
     int status =
         name ? onnx_open(model, path, &limits, err) : error_no_memory(err, 0, "a name");
-    if (status == STRATA_OK && ini)
-        status = check_files(*model, ini, err);
+    if (status == STRATA_OK)
+        status = check_files(*model, ini, o->report, err);
     if (status == STRATA_OK) {
         status = import_make(&im, *model, registry, &options, err);
         if ((status = tool_file_status(status, err)) != STRATA_OK)

@@ -19,6 +19,7 @@ struct model_options {
     const struct onnx_model **tensors; /* files of constants: .pb */
     struct weights **arrays;           /* .npy */
     struct onnx_tensor **made;         /* what the arrays are as tensors */
+    const char *report; /* a file that the caller writes behind an import; or NULL */
     size_t n_shapes, n_symbols, n_constants, n_states, n_tensors, n_arrays, n_made;
     size_t shapes_capacity, symbols_capacity, constants_capacity, states_capacity,
         tensors_capacity, arrays_capacity, made_capacity;
@@ -38,8 +39,9 @@ void model_options_free(struct model_options *o);
 
 /* Whether the file is called .onnx, or begins as models do and is no engine. */
 bool model_is_onnx(const char *path);
-/* Write ini, and the weights beside it as NAME.safetensors. *out, if not NULL, is what
- * was imported, also where it was refused; the caller's, and it needs *model. */
+/* Write ini, and the weights beside it as NAME.safetensors; ini NULL: neither. *out, if
+ * not NULL, is what was imported, also where it was refused; the caller's, and it needs
+ * *model. */
 int model_import(const char *path, const char *ini, const struct model_options *o,
                  strata_registry *registry, const struct onnx_model **model,
                  struct import **out, strata_error *err);

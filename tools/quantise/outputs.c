@@ -12,6 +12,7 @@
 #include "core/alloc.h"
 #include "io/file.h"
 
+/* FOLDER/NAME.ini with another ending. */
 static char *beside(const char *ini, const char *ending)
 {
     const char *slash = strrchr(ini, '/'), *dot = strrchr(ini, '.');
@@ -67,18 +68,29 @@ static int refuse_read(const struct quantise_options *o, const strata_network *n
               : STRATA_OK;
 }
 
-static int refuse_twice(const struct quantise_options *o, const char *weights,
-                        strata_error *err)
+static int refuse_twice(const struct quantise_options *o, const char *path,
+                        const char *what, strata_error *err)
 {
     const char *const others[] = {o->output, o->save_ranges, o->collected};
     for (size_t i = 0; i < ARRAY_LENGTH(others); i++)
-        if (others[i] &&
-            (strcmp(others[i], weights) == 0 || file_same(others[i], weights)))
+        if (others[i] && (strcmp(others[i], path) == 0 || file_same(others[i], path)))
             return error_set(err, STRATA_EINVAL,
-                             "%s: the quantised weights are written there, beside the "
-                             "network; name another file",
-                             others[i]);
+                             "%s: the quantised network's %s are written there, beside "
+                             "it; name another file",
+                             others[i], what);
     return STRATA_OK;
+}
+
+/* Of a file that nobody named. */
+static int check_beside(const struct quantise_options *o, const struct tool_session *s,
+                        const char *path, const char *what, strata_error *err)
+{
+    int status = tool_refuse_source(&o->common, s, path, err);
+    if (status == STRATA_OK)
+        status = refuse_twice(o, path, what, err);
+    if (status == STRATA_OK)
+        status = refuse_read(o, s->network, path, err);
+    return status == STRATA_OK ? file_writable(path, err) : status;
 }
 
 int outputs_find(struct outputs *out, const struct quantise_options *o,
@@ -94,15 +106,13 @@ int outputs_find(struct outputs *out, const struct quantise_options *o,
     out->has_labels = !same && net->n_labels;
     int status = check_folder(o, net, same, err);
     if (status == STRATA_OK)
-        status = tool_refuse_source(&o->common, s, out->weights, err);
-    if (status == STRATA_OK)
-        status = refuse_twice(o, out->weights, err);
-    if (status == STRATA_OK)
-        status = refuse_read(o, net, out->weights, err);
+        status = check_beside(o, s, out->weights, "weights", err);
+    if (status == STRATA_OK && out->has_labels)
+        status = check_beside(o, s, out->labels, "labels", err);
     for (size_t i = 0; i < ARRAY_LENGTH(named) && status == STRATA_OK; i++)
         if (named[i])
             status = refuse_read(o, net, named[i], err);
-    return status == STRATA_OK ? file_writable(out->weights, err) : status;
+    return status;
 }
 
 void outputs_free(struct outputs *out)

@@ -267,7 +267,6 @@ static int measure(struct job *j, strata_error *err)
 /* ---- files ---------------------------------------------------------------------------
  */
 
-/* FOLDER/NAME.ini with another ending. */
 static const char *last_part(const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -77,7 +77,8 @@ Test(size_sums, what_no_sum_is)
     } refused[] = {
         {"T = 1..9\nP = 1..7", "1 x T+Q x 2", "[layer y]\ntype = Identity\n",
          "'Q' is neither an integer nor a name"},
-        {"T = 1..9\nP = 1..7", "1 x T+ x 2", "[layer y]\ntype = Identity\n", ""},
+        {"T = 1..9\nP = 1..7", "1 x T+ x 2", "[layer y]\ntype = Identity\n",
+         "is not an integer"},
         {"T = 1..9\nP = 1..7", "1 x T+P x T", "[layer y]\ntype = Identity\n",
          "'P' has several sizes, and stands in no input's shape"},
         {"N = 1, 4\nT = 1..9", "N x T", "[layer y]\ntype = Expand\nshape = N+1, N, T\n",
