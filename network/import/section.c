@@ -241,6 +241,15 @@ static bool is_list_of(const strata_tensor *given, const strata_tensor *expected
     return given->rank <= 1 && network_elements(given->dims, given->rank) == n;
 }
 
+/* Of a first weight's values of few bits a byte has several, along one dim. */
+static int64_t stored_dim(const strata_tensor *expected, size_t i, int d)
+{
+    const int64_t each = i == 0 && d == expected->vector_dim && expected->vector > 1
+                             ? expected->vector
+                             : 1;
+    return expected->dims[d] / each + (expected->dims[d] % each != 0);
+}
+
 /* A weight is as large as the layer asks for: its reference reads that much. */
 static int check_dims(const struct section *s, size_t i, const strata_tensor *given,
                       const strata_tensor *expected, strata_error *err)
@@ -249,7 +258,7 @@ static int check_dims(const struct section *s, size_t i, const strata_tensor *gi
     if (s->layer->weights[i].flags & STRATA_FACTORS && is_list_of(given, expected))
         return STRATA_OK;
     for (int d = 0; same && d < given->rank; d++)
-        same = given->dims[d] == expected->dims[d];
+        same = given->dims[d] == stored_dim(expected, i, d);
     if (same)
         return STRATA_OK;
     char found[DIMS_TEXT], needed[DIMS_TEXT];

@@ -60,6 +60,7 @@ int operators_print(int format)
     put_controls(&t, control_graphs, control_n_graphs);
     put_controls(&t, control_sequences, control_n_sequences);
     put_rewrites(&t, &upgrade_attention);
+    put_rewrites(&t, &upgrade_few_bits);
     put_rewrites(&t, &upgrade_microsoft);
     put_rewrites(&t, &upgrade_quantized);
     put_family(&t, &map_refused);

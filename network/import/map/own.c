@@ -7,10 +7,12 @@
 #include "core/alloc.h"
 #include "formats/format.h"
 
-/* A constant matrix is a weight; what is added to the columns is always one. */
+/* A constant matrix is a weight, of few bits with scales of groups; what is added to the
+ * columns is always one. */
 static void map_product(struct mapping *m)
 {
-    const struct value *b = map_input(m, 1), *bias = map_input(m, 2);
+    const struct value *b = map_input(m, 1), *bias = map_input(m, 2),
+                       *scales = map_input(m, 3);
     if (!b || (bias && !bias->constant)) {
         map_refuse(m, "it needs two operands, and a bias that is constant");
         return;
@@ -18,13 +20,16 @@ static void map_product(struct mapping *m)
     map_section(m, "MatrixMultiply");
     map_in(m, 0);
     map_out(m, 0);
-    if (b->constant && b->rank == 2 && dtype_is_free(b->dtype))
+    if (b->constant && b->rank == 2 && (dtype_is_free(b->dtype) || scales))
         section_weight(m->s, "b", m->node->in[1]);
     else
         map_in(m, 1);
     if (bias)
         section_weight(m->s, "bias", m->node->in[2]);
-    map_names(m, "transpose_a=transpose_a?,transpose_b=transpose_b?,alpha=alpha");
+    if (scales)
+        section_weight(m->s, "weight_scale", m->node->in[3]);
+    map_names(m, "transpose_a=transpose_a?,transpose_b=transpose_b?,alpha=alpha,"
+                 "weight_bits=weight_bits,weight_group=weight_group");
 }
 
 #define OWN .domain = "strata"

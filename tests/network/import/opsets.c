@@ -251,9 +251,10 @@ static const struct {
     /* 0x9a holds 10, then 9; the last of 9 columns is in a second block. */
     {"MatMulNBits",
      "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1x9 1 1 0 0 0 0 0 0 1\n"
-     "init w u 1x2x4 154 0 0 0 11 0 0 0\ninit s f 2 0.5 10\ninit b f 1 100\n"
-     "node com.microsoft::MatMulNBits x,w,s,_,_,b -> y K=9 N=1 block_size=8\n" Y,
-     "1x1: 131.5"},
+     "init w u 1x2x4 154 0 0 0 11 0 0 0\ninit s f 2 0.5 10\ninit z u 1 119\n"
+     "init b f 1 100\n"
+     "node com.microsoft::MatMulNBits x,w,s,z,_,b -> y K=9 N=1 block_size=8\n" Y,
+     "1x1: 142.5"},
     {"MatMulNBits with zero points",
      "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1x8 1 1 0 0 0 0 0 0\n"
      "init w u 1x1x4 154 0 0 0\ninit s f 1 0.5\ninit z u 1 1\n"

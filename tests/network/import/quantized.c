@@ -109,6 +109,56 @@ Test(quantized_models, weights_of_int4_become_int8)
     imported_close(&i);
 }
 
+/* N x ceil(K / 2) bytes as they are, without the pads of a block that K does not fill; of
+ * 8 bits as int8. */
+Test(quantized_models, weights_of_few_bits_with_a_zero_in_the_middle_stay_packed)
+{
+    static const struct {
+        const char *model;
+        int dtype;
+        bool four; /* bits, told by an attribute */
+        uint8_t bytes[10];
+    } rows[] = {
+        {"init w u 2x2x4 1 2 3 4 5 0 0 0 6 7 8 9 10 0 0 0\ninit s f 4 1 2 3 4\n"
+         "node com.microsoft::MatMulNBits x,w,s -> y K=9 N=2 block_size=8\n",
+         STRATA_UINT8,
+         true,
+         {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
+        {"init w u 2x2x4 1 2 3 4 5 0 0 0 6 7 8 9 10 0 0 0\ninit s f 4 1 2 3 4\n"
+         "init z u 2 136 136\n"
+         "node com.microsoft::MatMulNBits x,w,s,z -> y K=9 N=2 block_size=8\n",
+         STRATA_UINT8,
+         true,
+         {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
+        {"init w u 1x2x8 128 129 127 0 255 1 2 3 4 0 0 0 0 0 0 0\ninit s f 2 1 2\n"
+         "node com.microsoft::MatMulNBits x,w,s -> y K=9 N=1 block_size=8 bits=8\n",
+         STRATA_INT8,
+         false,
+         {0, 1, 255, 128, 127, 129, 130, 131, 132}},
+    };
+    for (size_t c = 0; c < ARRAY_LENGTH(rows); c++) {
+        char model[512];
+        snprintf(model, sizeof model,
+                 "ir 8\nopset 17\nopset com.microsoft 1\ninput x f 3x9\noutput y\n%s",
+                 rows[c].model);
+        struct imported i = import_model_text(model);
+        cr_assert_eq(i.status, STRATA_OK, "%zu: %s", c, i.err.message);
+        const struct section *s = layer_of(&i, "MatrixMultiply");
+        cr_assert_not_null(s);
+        const struct value *b = weight_of(&i, s, "b"),
+                           *scale = weight_of(&i, s, "weight_scale");
+        cr_assert(b && scale && b->dtype == rows[c].dtype, "%zu", c);
+        cr_expect_eq(scale->dims[0], b->dims[0]);
+        cr_expect_eq(scale->dims[1], 2);
+        cr_expect_eq(memcmp(b->data, rows[c].bytes, (size_t)value_count(b)), 0, "%zu", c);
+        bool told = false;
+        for (int a = 0; a < (int)s->n_attrs; a++)
+            told |= strcmp(s->attrs[a].key, "weight_bits") == 0;
+        cr_expect_eq(told, rows[c].four, "%zu", c);
+        imported_close(&i);
+    }
+}
+
 Test(quantized_models, weights_of_e4m3_stay_so)
 {
     static const uint8_t floats[] = {0x3c, 0xc0, 0x44, 0xc8, 0x4a, 0xfe};
