@@ -149,16 +149,6 @@ static int64_t gcd(int64_t a, int64_t b)
     return a;
 }
 
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t max64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Two axes alone meet where x*s1 = y*s2, first at x = s2/g, y = s1/g. */
 static bool pair_overlaps(const struct axis *a, const struct axis *b)
 {
@@ -180,8 +170,9 @@ static bool steps_reach(const struct axes *a, const int64_t *reach, int top, int
     const int64_t least = low / axis.stride + (low > 0 && low % axis.stride != 0);
     const int64_t most = high / axis.stride - (high < 0 && high % axis.stride != 0);
     /* The first step may be taken positive: the negated steps meet as well. */
-    const int64_t from = max64(least, moved ? 1 - axis.extent : 0);
-    const int64_t to = min64(most, axis.extent - 1);
+    const int64_t first = moved ? 1 - axis.extent : 0;
+    const int64_t from = least > first ? least : first;
+    const int64_t to = most < axis.extent ? most : axis.extent - 1;
     for (int64_t x = from; x <= to; x++)
         if (steps_reach(a, reach, top - 1, rest - x * axis.stride, moved || x != 0,
                         budget))

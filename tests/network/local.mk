@@ -11,7 +11,7 @@ CRITERION_TESTS += \
 	tests/network/import/regions \
 	tests/network/import/branches \
 	tests/network/import/counted \
-	tests/network/import/sizes \
+	tests/network/import/any_size/sizes \
 	tests/network/import/stable \
 	tests/network/import/any_size/steps \
 	tests/network/import/any_size/sums \
@@ -41,7 +41,7 @@ tests_network_import_branches_SOURCES = tests/network/import/branches.c $(FREE_M
 tests_network_import_counted_SOURCES = tests/network/import/counted.c $(FREE_MODEL)
 tests_network_import_inline_SOURCES = tests/network/import/inline.c $(IMPORTED_TEXT)
 tests_network_import_opsets_SOURCES = tests/network/import/opsets.c $(IMPORTED_TEXT)
-tests_network_import_sizes_SOURCES = tests/network/import/sizes.c \
+tests_network_import_any_size_sizes_SOURCES = tests/network/import/any_size/sizes.c \
 	tests/network/import/any_size/any_size.h $(FREE_MODEL)
 tests_network_import_any_size_steps_SOURCES = tests/network/import/any_size/steps.c \
 	tests/network/import/any_size/any_size.h $(FREE_MODEL)

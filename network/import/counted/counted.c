@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What each operator does with rows that are counted.
+ * What it puts beside a node is folded: mutual recursion with fold.c, by no more than the
+ * nodes that it adds, none of which counts rows.
  */
 #include "network/import/counted/counted.h"
 

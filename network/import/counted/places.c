@@ -2,6 +2,7 @@
  *
  * Operators that choose by values: which elements are not 0, which boxes stay, which are
  * the largest; and lists of counted rows, joined or written by their indices.
+ * Rows of counted.c, so part of its mutual recursion.
  */
 #include "network/import/counted/counted.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Operators that take sizes, and those that would see rows that do not count.
+ * Rows of counted.c, so part of its mutual recursion.
  */
 #include "network/import/counted/counted.h"
 

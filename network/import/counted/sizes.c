@@ -4,6 +4,7 @@
  * computed of them. The operators that compute them run with the network; here they are
  * folded beside it for no rows and for as many as there may be, which bounds each size,
  * and for marks in place of the sizes, which tells where operators only move them.
+ * Bounds are folded as they are made: part of the mutual recursion of counted.c.
  */
 #include "network/import/counted/counted.h"
 
