@@ -55,8 +55,9 @@ int names_put(struct names *map, const char *name, int value, strata_error *err)
 {
     if (2 * map->n >= map->capacity && names_resize(map, err) != STRATA_OK)
         return STRATA_ENOMEM;
-    *names_slot(map, name) = (struct names_slot){name, value};
-    map->n++;
+    struct names_slot *slot = names_slot(map, name);
+    map->n += !slot->name;
+    *slot = (struct names_slot){name, value};
     return STRATA_OK;
 }
 

@@ -23,7 +23,7 @@ struct names {
 
 /* Value of a name, or -1. */
 int names_get(const struct names *map, const char *name);
-/* Add a name that is not in the map; value >= 0. STRATA_OK or ENOMEM. */
+/* Add a name, or give it another value; value >= 0. STRATA_OK or ENOMEM. */
 int names_put(struct names *map, const char *name, int value, strata_error *err);
 void names_free(struct names *map);
 

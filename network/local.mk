@@ -39,6 +39,7 @@ NETWORK_SOURCES = \
 	network/import/control/flex.c \
 	network/import/control/loop.c \
 	network/import/control/sequence.c \
+	network/import/counted/axes.c \
 	network/import/counted/counted.c \
 	network/import/counted/counted.h \
 	network/import/counted/limit.c \

@@ -47,21 +47,26 @@ static char *spell(struct arena *a, const char *name)
     return out && !is_letter(*out) ? arena_print(a, "n%s", out) : out;
 }
 
-static void keep(struct naming *n, const char *name)
+static void keep(struct naming *n, const char *name, int next)
 {
     if (n->status == STRATA_OK && name)
-        n->status = names_put(&n->used, name, 0, n->err);
+        n->status = names_put(&n->used, name, next, n->err);
 }
 
-/* The name, or the name with a number behind it, that is not yet used. */
+/* The name, or the name with a number behind it, that is not yet used. With a name is
+ * kept which number behind it is the next to try: layers without names share their
+ * type's, all of them in a large model. */
 static const char *unique(struct naming *n, const char *wanted)
 {
     struct arena *a = &n->im->g.arena;
     const char *name = spell(a, wanted), *stem = name;
-    for (int i = 2; name && (names_get(&n->used, name) >= 0 || !strcmp(name, "none"));
-         i++)
+    const int next = name ? names_get(&n->used, name) : -1;
+    int i = next > 2 ? next : 2;
+    for (; name && (names_get(&n->used, name) >= 0 || !strcmp(name, "none")); i++)
         name = arena_print(a, "%s_%d", stem, i);
-    keep(n, name);
+    if (next >= 0)
+        keep(n, stem, i);
+    keep(n, name, 0);
     return name;
 }
 

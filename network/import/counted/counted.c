@@ -10,30 +10,15 @@
 
 #include "core/alloc.h"
 
-/* Where the counted rows of what is made lie. */
-enum way {
-    SAME,      /* at the axis of the input */
-    STRETCHED, /* where broadcasting puts it */
-    FIRST,     /* as SAME, of the first dim alone: batches */
-    RESHAPED,  /* where as many elements lie behind it */
-    PERMUTED,
-    GATHERED,
-    TUPLES,  /* of GatherND */
-    INDICES, /* of GatherElements, where its indices have it */
-    REDUCED,
-    PRODUCT, /* of matrices */
-    NOWHERE, /* what is made has all of its rows, or `before` told */
-};
-
 static const struct rule {
     const char *op;
-    enum way way;
+    enum counted_way way;
     bool asks; /* `before` is for all nodes, not for those of counted rows and sizes alone
                 */
     void (*before)(struct import *im, struct node *n);
 } rules[] = {
     {"NonZero", NOWHERE, true, counted_places},
-    {"Compress", NOWHERE, true, counted_compress},
+    {"Compress", SAME, true, counted_compress},
     {"NonMaxSuppression", NOWHERE, true, counted_suppress},
     {"Shape", NOWHERE, false, counted_shape},
     {"Size", NOWHERE, false, counted_elements},
@@ -51,9 +36,9 @@ static const struct rule {
     {"Range", NOWHERE, false, counted_range},
     {"Pad", SAME, false, counted_pad},
     {"Transpose", PERMUTED},
-    {"Gather", GATHERED},
-    {"GatherND", TUPLES},
-    {"GatherElements", INDICES},
+    {"Gather", GATHERED, false, counted_gather},
+    {"GatherND", TUPLES, false, counted_elements_of},
+    {"GatherElements", INDICES, false, counted_elements_of},
     {"ReduceSum", REDUCED, false, counted_reduce},
     {"ReduceMax", REDUCED, false, counted_reduce},
     {"ReduceMin", REDUCED, false, counted_reduce},
@@ -64,10 +49,10 @@ static const struct rule {
     {"ReduceMean", REDUCED, false, counted_reduce},
     {"ArgMax", REDUCED, false, counted_reduce},
     {"ArgMin", REDUCED, false, counted_reduce},
-    {"CumSum", SAME},
+    {"CumSum", SAME, false, counted_sums},
     {"Softmax", SAME, false, counted_reduce},
     {"LogSoftmax", SAME, false, counted_reduce},
-    {"Split", SAME},
+    {"Split", SAME, false, counted_split},
     {"MatMul", PRODUCT},
     {"Gemm", FIRST},
     {"Conv", FIRST},
@@ -130,7 +115,8 @@ static bool reads_any(const struct import *im, const struct node *n)
 /* ---- before --------------------------------------------------------------------------
  */
 
-/* Operands that have room for different numbers of rows, of which as many count. */
+/* Operands that have room for different numbers of rows, of which as many count. One that
+ * has room for one row is stretched. */
 static void cut_alike(struct import *im, struct node *n, const struct rule *rule)
 {
     int64_t least = INT64_MAX;
@@ -139,11 +125,12 @@ static void cut_alike(struct import *im, struct node *n, const struct rule *rule
     for (int i = 0; i < n->n_in; i++) {
         const int axis = counted_axis(im, n->in[i]);
         const int64_t room = axis >= 0 ? im->g.values[n->in[i]].dims[axis] : INT64_MAX;
-        least = room < least ? room : least;
+        least = room < least && room != 1 ? room : least;
     }
     for (int i = 0; i < n->n_in && least < INT64_MAX; i++) {
         const int axis = counted_axis(im, n->in[i]);
-        if (axis < 0 || im->g.values[n->in[i]].dims[axis] == least)
+        const int64_t room = axis >= 0 ? im->g.values[n->in[i]].dims[axis] : least;
+        if (room == least || room == 1)
             continue;
         const int rows = counted_of(im, n->in[i])->rows;
         const int64_t begin = 0, at = axis;
@@ -180,134 +167,6 @@ int counted_before(struct import *im, struct node *n, strata_error *err)
 /* ---- after ---------------------------------------------------------------------------
  */
 
-/* The axis of y behind which as many elements lie as behind that of x, where as many lie
- * before it, or a whole number of times so many; -1: there is none. */
-static int reshaped_axis(const struct value *x, int axis, const struct value *y)
-{
-    int64_t before = 1, at = 1;
-    int found = -1;
-    for (int d = 0; d < axis; d++)
-        before *= x->dims[d];
-    for (int d = 0; d < y->rank && at <= before; at *= y->dims[d++])
-        if (at == before && (found < 0 || y->dims[found] == 1))
-            found = d;
-    return found;
-}
-
-static int64_t behind(const struct value *v, int axis)
-{
-    int64_t n = 1;
-    for (int d = axis + 1; d < v->rank; d++)
-        n *= v->dims[d];
-    return n;
-}
-
-/* Rows of x as rows of y, which are longer or shorter by a whole number. */
-static void tell_reshaped(struct import *im, struct node *n)
-{
-    struct graph *g = &im->g;
-    const struct value *x = &g->values[n->in[0]], *y = &g->values[n->out[0]];
-    const int from = counted_axis(im, n->in[0]), to = reshaped_axis(x, from, y);
-    int rows = counted_of(im, n->in[0])->rows;
-    const int64_t a = behind(x, from), b = to < 0 ? 1 : behind(y, to);
-    if (to < 0 || (a % b && b % a) || x->dims[from] * a != y->dims[to] * b) {
-        import_refuse_node(im, n, NULL,
-                           "its dims divide rows whose number values tell (of a NonZero "
-                           "or a NonMaxSuppression); what is taken joins whole rows or "
-                           "divides each: export the network up to there");
-        return;
-    }
-    const int64_t most = y->dims[to];
-    if (a != b) {
-        rows = counted_two(im, n, a > b ? "Mul" : "Div", rows,
-                           counted_integer(im, a > b ? a / b : b / a));
-        counted_bound_rows(im, rows, most);
-    }
-    counted_tell(im, n->out[0], rows, to);
-}
-
-static int gathered_axis(const struct import *im, const struct node *n, int i)
-{
-    const struct value *x = &im->g.values[n->in[0]], *index = &im->g.values[n->in[1]];
-    const int64_t given = node_integer(n, "axis", 0);
-    const int axis = (int)(given < 0 ? given + x->rank : given);
-    const int at = counted_axis(im, n->in[i]);
-    if (i == 1)
-        return axis + at;
-    return at == axis ? -1 : at < axis ? at : at - 1 + index->rank;
-}
-
-/* Data that are counted are read where indices say; rows of indices are rows. */
-static int tuples_axis(const struct import *im, const struct node *n, int i)
-{
-    const struct value *index = &im->g.values[n->in[1]];
-    const int at = counted_axis(im, n->in[i]), last = index->rank - 1;
-    if (i == 1)
-        return at < last ? at : -2;
-    const int behind_tuple = (int)(index->dims[last] + node_integer(n, "batch_dims", 0));
-    return at < behind_tuple ? -1 : last + at - (int)index->dims[last];
-}
-
-static int permuted_axis(const struct node *n, int at, int rank)
-{
-    int64_t order[STRATA_MAX_RANK];
-    const int64_t given = node_integers(n, "perm", order, STRATA_MAX_RANK);
-    for (int d = 0; d < rank; d++)
-        if ((given < 0 ? rank - 1 - d : order[d]) == at)
-            return d;
-    return -2;
-}
-
-/* Which dims go, where they are not kept. */
-static int reduced_axis(const struct import *im, const struct node *n, int at, int rank)
-{
-    const bool one = strncmp(n->op, "Arg", 3) == 0;
-    const struct value *axes = one || n->n_in < 2 ? NULL : graph_value(&im->g, n->in[1]);
-    const int64_t count = one ? 1 : axes ? value_count(axes) : 0;
-    bool gone[STRATA_MAX_RANK] = {false};
-    int to = at;
-    for (int64_t i = 0; i < count; i++) {
-        const int64_t a = one ? node_integer(n, "axis", 0) : value_integer(axes, i);
-        gone[(a < 0 ? a + rank : a) & (STRATA_MAX_RANK - 1)] = true;
-    }
-    if (count == 0 || gone[at])
-        return -1;
-    for (int d = 0; d < at && node_integer(n, "keepdims", 1) == 0; d++)
-        to -= gone[d];
-    return to;
-}
-
-/* Where the rows of input i lie in what is made; -1: nowhere, it has all; -2: it is not
- * taken. */
-static int axis_of(const struct import *im, const struct node *n, const struct rule *rule,
-                   int i)
-{
-    const struct value *x = &im->g.values[n->in[i]], *y = &im->g.values[n->out[0]];
-    const int at = counted_axis(im, n->in[i]);
-    switch (rule->way) {
-    case SAME:
-        return i == 0 || strcmp(n->op, "Concat") == 0 ? at : -1;
-    case STRETCHED:
-        return at + y->rank - x->rank;
-    case FIRST:
-        return at == 0 && !(i == 1 && strcmp(n->op, "Gemm") == 0) ? 0 : -2;
-    case PERMUTED:
-        return permuted_axis(n, at, x->rank);
-    case GATHERED:
-        return gathered_axis(im, n, i);
-    case TUPLES:
-        return tuples_axis(im, n, i);
-    case INDICES:
-        return i == 1 ? at : -1;
-    case REDUCED:
-        return reduced_axis(im, n, at, x->rank);
-    case PRODUCT:
-        return at == x->rank - (i == 0 ? 1 : 2) ? -2 : at + y->rank - x->rank;
-    default:
-        return -1;
-    }
-}
-
 static void refuse_two(struct import *im, const struct node *n)
 {
     import_refuse_node(im, n, NULL,
@@ -321,7 +180,8 @@ static void tell(struct import *im, struct node *n, const struct rule *rule)
 {
     int axis = -1, rows = VALUE_NONE;
     for (int i = 0; i < n->n_in; i++) {
-        const int to = counted_axis(im, n->in[i]) < 0 ? -1 : axis_of(im, n, rule, i);
+        const int to =
+            counted_axis(im, n->in[i]) < 0 ? -1 : counted_axis_made(im, n, rule->way, i);
         if (to == -2 || (to >= 0 && axis >= 0 && to != axis)) {
             refuse_two(im, n);
             return;
@@ -343,7 +203,7 @@ int counted_after(struct import *im, struct node *n, strata_error *err)
         return STRATA_OK;
     if (reads_counted(im, n)) {
         if (rule->way == RESHAPED)
-            tell_reshaped(im, n);
+            counted_reshape_rows(im, n);
         else
             tell(im, n, rule);
     } else if (reads_any(im, n))
@@ -372,6 +232,9 @@ bool counted_fit(const struct import *im, int a, int b)
 {
     const struct value *x = graph_value(&im->g, a), *y = graph_value(&im->g, b);
     const int axis = common_axis(im, a, b);
+    if (counted_axis(im, a) >= 0 && counted_axis(im, b) >= 0 &&
+        counted_axis(im, a) != counted_axis(im, b))
+        return false;
     if (!x || !y || axis < 0 || x->rank != y->rank || x->dtype != y->dtype)
         return false;
     for (int d = 0; d < x->rank; d++)

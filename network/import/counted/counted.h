@@ -67,6 +67,28 @@ int counted_live(struct import *im, const struct node *n, int rows, int64_t most
 /* Input i of the node with `fill` where rows do not count. */
 void counted_hide(struct import *im, struct node *n, int i, int fill);
 
+/* axes.c */
+/* Where the counted rows of what is made lie. */
+enum counted_way {
+    SAME,      /* at the axis of the input */
+    STRETCHED, /* where broadcasting puts it */
+    FIRST,     /* as SAME, of the first dim alone: batches */
+    RESHAPED,  /* where as many elements lie behind it */
+    PERMUTED,
+    GATHERED,
+    TUPLES,  /* of GatherND */
+    INDICES, /* of GatherElements, where its indices have it */
+    REDUCED,
+    PRODUCT, /* of matrices */
+    NOWHERE, /* what is made has all of its rows, or `before` told */
+};
+/* Where the rows of input i lie in what is made; -1: nowhere, it has all; -2: it is not
+ * taken. */
+int counted_axis_made(const struct import *im, const struct node *n, enum counted_way way,
+                      int i);
+/* Rows of x as rows of a reshaped y, which are longer or shorter by a whole number. */
+void counted_reshape_rows(struct import *im, struct node *n);
+
 /* limit.c: let no layer make boxes that nobody reads. */
 void counted_limit(struct import *im);
 
@@ -83,6 +105,8 @@ int counted_varying(struct import *im, struct node *n, int value);
 int counted_element(struct import *im, const struct node *n, int value, int64_t i);
 /* Make input i of the node the constant of the most that it may be. */
 void counted_settle(struct import *im, struct node *n, int i);
+/* Whether element i of a size and `rows` have one sum, however many rows there are. */
+bool counted_completes(const struct import *im, int value, int64_t i, int rows);
 void counted_shape(struct import *im, struct node *n);
 void counted_elements(struct import *im, struct node *n);
 int counted_compute(struct import *im, struct node *n, strata_error *err);
@@ -94,6 +118,8 @@ void counted_suppress(struct import *im, struct node *n);
 void counted_largest(struct import *im, struct node *n);
 void counted_join(struct import *im, struct node *n);
 void counted_scatter(struct import *im, struct node *n);
+void counted_gather(struct import *im, struct node *n);
+void counted_elements_of(struct import *im, struct node *n);
 
 /* shapes.c: the same */
 void counted_slice(struct import *im, struct node *n);
@@ -103,5 +129,7 @@ void counted_filled(struct import *im, struct node *n);
 void counted_range(struct import *im, struct node *n);
 void counted_pad(struct import *im, struct node *n);
 void counted_reduce(struct import *im, struct node *n);
+void counted_sums(struct import *im, struct node *n);
+void counted_split(struct import *im, struct node *n);
 
 #endif /* NETWORK_IMPORT_COUNTED_H */

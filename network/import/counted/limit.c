@@ -27,8 +27,11 @@ static int64_t end_of(const struct import *im, const struct node *n, int axis, i
 }
 
 /* Operators that hand on the rows of their first input one by one. */
-static bool hands_on(const struct import *im, const struct node *n)
+static bool hands_on(const struct import *im, const struct node *n, int axis, int rank)
 {
+    const int64_t chosen = node_integer(n, "axis", 0);
+    if (strcmp(n->op, "Gather") == 0 && (chosen < 0 ? chosen + rank : chosen) == axis)
+        return false;
     static const char *const ops[] = {"Gather",    "Squeeze",  "Unsqueeze",
                                       "Transpose", "Identity", "Cast"};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
@@ -58,8 +61,9 @@ static int64_t rows_read(struct import *im, int value, int64_t cut)
                 continue;
             const int64_t read = k > 0                         ? INT64_MAX
                                  : strcmp(n->op, "Slice") == 0 ? end_of(im, n, axis, rank)
-                                 : hands_on(im, n) ? rows_read(im, n->out[0], cut)
-                                                   : INT64_MAX;
+                                 : hands_on(im, n, axis, rank)
+                                     ? rows_read(im, n->out[0], cut)
+                                     : INT64_MAX;
             most = read > most ? read : most;
         }
     return most;

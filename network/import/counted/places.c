@@ -110,13 +110,24 @@ void counted_compress(struct import *im, struct node *n)
     const struct value *given = upgrade_input(im, n, 0),
                        *condition = upgrade_input(im, n, 1);
     int places, rows;
-    if (!given || !condition || condition->rank != 1 ||
-        (condition->constant && !condition->counted))
+    if (!given || !condition || condition->rank != 1)
         return;
     const struct value x = *given;
     const int64_t all = value_count(&x);
     const int64_t axis = node_integer(n, "axis", 0);
-    const bool flat = !node_attribute(n, "axis");
+    const bool flat = !node_attribute(n, "axis"),
+               known = condition->constant && !condition->counted;
+    const int at = counted_axis(im, n->in[0]);
+    if (at >= 0 &&
+        (flat ? x.rank > 1 : !known && at != (axis < 0 ? axis + x.rank : axis))) {
+        import_refuse_node(im, n, NULL,
+                           "two of its dims hang on how many rows values tell: " HINT);
+        return;
+    }
+    /* What constants choose along the rows is there. */
+    n->whole = known && at >= 0 && (flat || at == (axis < 0 ? axis + x.rank : axis));
+    if (known)
+        return;
     if (!find_places(im, n, n->in[1], &places, &rows))
         return;
     if (flat)
@@ -160,6 +171,10 @@ void counted_suppress(struct import *im, struct node *n)
     const int64_t classes = scores->dims[0] * scores->dims[1], all = boxes->dims[1];
     if (!most->constant && !counted_is_size(im, n->in[2]))
         return;
+    if (counted_axis(im, n->in[0]) >= 0 && counted_axis(im, n->in[0]) != 1) {
+        import_refuse_node(im, n, NULL, "how many images it has hangs on values: " HINT);
+        return;
+    }
     const int wanted = most->constant ? VALUE_NONE : counted_element(im, n, n->in[2], 0);
     const int64_t limit = counted_most(im, n->in[2], 0);
     const int64_t kept = limit < all ? limit : all;
@@ -319,8 +334,39 @@ void counted_join(struct import *im, struct node *n)
     counted_give(im, n, 0, rows, axis);
 }
 
-/* ---- rows that are written -----------------------------------------------------------
+/* ---- rows that are read by their places, or written ----------------------------------
  */
+
+static bool has_negative(const struct value *index)
+{
+    bool is = false;
+    for (int64_t i = 0; index && index->constant && !is && i < value_count(index); i++)
+        is = value_integer(index, i) < 0;
+    return is;
+}
+
+/* Places from the end are those from the end of the rows that count. */
+void counted_gather(struct import *im, struct node *n)
+{
+    const struct value *x = upgrade_input(im, n, 0), *index = upgrade_input(im, n, 1);
+    const int64_t given = node_integer(n, "axis", 0);
+    const int at = counted_axis(im, n->in[0]);
+    if (at < 0 || at != (given < 0 ? given + x->rank : given) || !has_negative(index))
+        return;
+    const int own = counted_cast(im, n, n->in[1], ONNX_INT64);
+    const int in[] = {counted_two(im, n, "Less", own, counted_integer(im, 0)),
+                      counted_two(im, n, "Add", own, counted_of(im, n->in[0])->rows),
+                      own};
+    node_set_input(&im->g, n, 1, upgrade_value(counted_add(im, n, "Where", in, 3)));
+}
+
+void counted_elements_of(struct import *im, struct node *n)
+{
+    if (counted_axis(im, n->in[0]) >= 0 && has_negative(upgrade_input(im, n, 1)))
+        import_refuse_node(im, n, NULL,
+                           "its indices are from the end of rows whose number values "
+                           "tell; those from the first on are taken: " HINT);
+}
 
 /* Rows that do not count go outside. */
 void counted_scatter(struct import *im, struct node *n)
@@ -329,6 +375,7 @@ void counted_scatter(struct import *im, struct node *n)
     const int at = counted_axis(im, n->in[1]);
     const bool tuples = strcmp(n->op, "ScatterND") == 0;
     const int last = g->values[n->in[1]].rank - 1;
+    counted_elements_of(im, n);
     if (at < 0 && n->n_in > 2 && counted_axis(im, n->in[2]) >= 0) {
         import_refuse_node(im, n, NULL,
                            "its updates have rows whose number values tell, and its "

@@ -132,9 +132,14 @@ void counted_hide(struct import *im, struct node *n, int i, int fill)
     if (!c || c->rows < 0)
         return;
     const int live = counted_live(im, n, c->rows, x.dims[c->axis], c->axis, x.rank);
-    const bool flag = x.dtype == STRATA_BOOL8;
     const int in[] = {live, n->in[i], fill};
-    node_set_input(&im->g, n, i,
-                   flag ? counted_two(im, n, "And", live, n->in[i])
-                        : upgrade_value(counted_add(im, n, "Where", in, 3)));
+    int hidden;
+    if (x.dtype != STRATA_BOOL8)
+        hidden = upgrade_value(counted_add(im, n, "Where", in, 3));
+    else if (fill >= 0 && value_integer(&im->g.values[fill], 0))
+        hidden = counted_two(im, n, "Or", n->in[i],
+                             upgrade_value(counted_add(im, n, "Not", &live, 1)));
+    else
+        hidden = counted_two(im, n, "And", live, n->in[i]);
+    node_set_input(&im->g, n, i, hidden);
 }

@@ -13,6 +13,12 @@
     "export the network up to there, as to boxes and scores, and do the rest behind it " \
     "(docs/onnx.md)"
 
+static void refuse_two(struct import *im, const struct node *n)
+{
+    import_refuse_node(im, n, NULL,
+                       "two of its dims hang on how many rows values tell: " HINT);
+}
+
 /* ---- parts ---------------------------------------------------------------------------
  */
 
@@ -45,6 +51,10 @@ static void cut(struct import *im, struct node *n, int64_t i, int axis)
     const int64_t begin = value_integer(starts, i), end = counted_most(im, n->in[2], i);
     if (!own && !computed)
         return;
+    if (!own && counted_axis(im, n->in[0]) >= 0) {
+        refuse_two(im, n);
+        return;
+    }
     if (begin < 0 || (step && value_integer(step, i) != 1) ||
         (computed && counted_least(im, n->in[2], i) < 0)) {
         import_refuse_node(im, n, NULL,
@@ -91,13 +101,23 @@ void counted_reshaped(struct import *im, struct node *n)
         return;
     const int varying = counted_varying(im, n, n->in[1]);
     const int64_t count = value_count(&g->values[n->in[1]]);
-    bool open = false;
+    const struct value x = g->values[n->in[0]];
+    int64_t others = 1;
+    int open = -1;
     for (int64_t i = 0; i < count && i < STRATA_MAX_RANK; i++) {
         dims[i] = counted_most(im, n->in[1], i);
-        open |= dims[i] == -1;
+        if (dims[i] == 0 && i < x.rank && node_integer(n, "allowzero", 0) == 0)
+            dims[i] = x.dims[i];
+        if (dims[i] == -1)
+            open = (int)i;
+        else
+            others *= dims[i];
     }
-    if (varying >= 0 && varying < STRATA_MAX_RANK && !open)
+    if (varying >= 0 && varying < STRATA_MAX_RANK && (open < 0 || others > 0)) {
+        if (open >= 0)
+            dims[open] = value_count(&x) / others;
         dims[varying] = -1;
+    }
     if (count <= STRATA_MAX_RANK)
         node_set_input(g, n, 1, graph_add_integers(g, 1, dims, count));
 }
@@ -124,7 +144,11 @@ void counted_expand(struct import *im, struct node *n)
     const int more = x.rank > count ? x.rank - (int)count : 0;
     const int axis = counted_axis(im, n->in[0]);
     const int64_t at = axis + count - x.rank;
-    if (axis < 0 || at < 0 || count > STRATA_MAX_RANK) {
+    if (axis >= 0 && at < 0) {
+        refuse_two(im, n);
+        return;
+    }
+    if (axis < 0 || count > STRATA_MAX_RANK) {
         fill(im, n, 1, more);
         return;
     }
@@ -132,8 +156,7 @@ void counted_expand(struct import *im, struct node *n)
         dims[i] = counted_most(im, n->in[1], i);
     const int varying = counted_varying(im, n, n->in[1]);
     if (varying >= 0 && varying != at)
-        import_refuse_node(im, n, NULL,
-                           "two of its dims hang on how many rows values tell: " HINT);
+        refuse_two(im, n);
     dims[at] = x.dims[axis];
     node_set_input(g, n, 1, graph_add_integers(g, 1, dims, count));
 }
@@ -215,7 +238,8 @@ void counted_pad(struct import *im, struct node *n)
     if (!size && all && before == 0 && most == 0)
         return;
     if (axis < 0 || !size || !constant || !all || others ||
-        most != least + x.dims[axis]) {
+        most != least + x.dims[axis] ||
+        !counted_completes(im, n->in[1], axis + x.rank, counted_of(im, n->in[0])->rows)) {
         refuse_pad(im, n);
         return;
     }
@@ -266,4 +290,24 @@ void counted_reduce(struct import *im, struct node *n)
                      counted_number(im, x.dtype, strcmp(n->op, "ReduceProd") == 0));
     if (soft)
         counted_give(im, n, 0, rows, axis);
+}
+
+/* Sums from the last row on begin with the last that counts. */
+void counted_sums(struct import *im, struct node *n)
+{
+    const int axis = counted_axis(im, n->in[0]);
+    if (axis < 0 || node_integer(n, "reverse", 0) == 0)
+        return;
+    const int rows = counted_of(im, n->in[0])->rows;
+    counted_hide(im, n, 0, counted_number(im, im->g.values[n->in[0]].dtype, 0));
+    counted_give(im, n, 0, rows, axis);
+}
+
+void counted_split(struct import *im, struct node *n)
+{
+    const int64_t axis = node_integer(n, "axis", 0);
+    const int rank = im->g.values[n->in[0]].rank, at = counted_axis(im, n->in[0]);
+    if (at >= 0 && at == (axis < 0 ? axis + rank : axis))
+        import_refuse_node(im, n, NULL,
+                           "it divides rows whose number values tell: " HINT);
 }

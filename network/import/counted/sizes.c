@@ -119,6 +119,66 @@ void counted_settle(struct import *im, struct node *n, int i)
         node_set_input(&im->g, n, i, counted_of(im, n->in[i])->bounds[MOST]);
 }
 
+/* ---- sums ----------------------------------------------------------------------------
+ */
+
+/* Count how often `rows` is in element i of a size, beside a number; false: there is
+ * more in it. A size is what it is moved from, and then what that is computed of. */
+static bool count_rows(const struct import *im, int value, int64_t i, int rows, int depth,
+                       int64_t *times)
+{
+    const int64_t mark = bound_of(im, value, i, LABEL);
+    int64_t a, b;
+    *times = 0;
+    if (counted_least(im, value, i) == counted_most(im, value, i))
+        return true;
+    if (mark >= LABELS && (mark - LABELS) / SIZES < (int64_t)im->g.n_values) {
+        value = (int)((mark - LABELS) / SIZES);
+        i = (mark - LABELS) % SIZES;
+    }
+    const struct node *n = im->g.values[value].node;
+    if (value == rows) {
+        *times = 1;
+        return true;
+    }
+    if (!n || n->n_in != 2 || depth == 0)
+        return false;
+    const int64_t at_a = value_count(&im->g.values[n->in[0]]) == 1 ? 0 : i,
+                  at_b = value_count(&im->g.values[n->in[1]]) == 1 ? 0 : i;
+    if (!count_rows(im, n->in[0], at_a, rows, depth - 1, &a) ||
+        !count_rows(im, n->in[1], at_b, rows, depth - 1, &b))
+        return false;
+    if (strcmp(n->op, "Max") == 0) { /* of which one is always the largest */
+        const bool first =
+            counted_least(im, n->in[0], at_a) >= counted_most(im, n->in[1], at_b);
+        *times = first ? a : b;
+        return first ||
+               counted_least(im, n->in[1], at_b) >= counted_most(im, n->in[0], at_a);
+    }
+    if (strcmp(n->op, "Mul") == 0 && (a == 0 || b == 0))
+        *times =
+            a * counted_most(im, n->in[1], at_b) + b * counted_most(im, n->in[0], at_a);
+    else
+        *times = strcmp(n->op, "Sub") == 0 ? a - b : a + b;
+    return strcmp(n->op, "Add") == 0 || strcmp(n->op, "Sub") == 0 ||
+           (strcmp(n->op, "Mul") == 0 && (a == 0 || b == 0));
+}
+
+bool counted_completes(const struct import *im, int value, int64_t i, int rows)
+{
+    enum { DEPTH = 8 };
+    const struct node *n = graph_value(&im->g, rows)->node;
+    int64_t times, own = 1;
+    int of = rows;
+    if (n && n->n_in == 2 && strcmp(n->op, "Mul") == 0 &&
+        im->g.values[n->in[1]].constant) {
+        of = n->in[0];
+        own = value_integer(&im->g.values[n->in[1]], 0);
+    }
+    return (count_rows(im, value, i, rows, DEPTH, &times) && times == -1) ||
+           (count_rows(im, value, i, of, DEPTH, &times) && times == -own);
+}
+
 /* ---- dims ----------------------------------------------------------------------------
  */
 
@@ -235,7 +295,7 @@ static bool is_computed(const struct import *im, const struct node *n, enum mono
         good = (v->constant || (size && !place)) && value_count(v) <= SIZES &&
                (way == MOVES || size || way == COMPARES || !graph_is_real(v->dtype) ||
                 v->rank == 0);
-        if (good && strcmp(n->op, "Mul") == 0)
+        if (good && (strcmp(n->op, "Mul") == 0 || strcmp(n->op, "ReduceProd") == 0))
             for (int64_t k = 0; good && k < value_count(v); k++)
                 good = counted_least(im, n->in[i], k) >= 0;
         if (good && strcmp(n->op, "Div") == 0 && i == 1)
@@ -340,7 +400,9 @@ static void take_bounds(struct import *im, int value, const int made[BOUNDS])
 int counted_compute(struct import *im, struct node *n, strata_error *err)
 {
     struct graph *g = &im->g;
-    const enum monotony way = monotony_of(n);
+    enum monotony way = monotony_of(n);
+    if (strcmp(n->op, "Cast") == 0 && graph_is_real(g->values[n->out[0]].dtype))
+        way = RISES; /* marks are no numbers of floats */
     int made[BOUNDS], status = STRATA_OK;
     if (g->values[n->out[0]].constant || g->values[n->out[0]].rank < 0 ||
         !is_computed(im, n, way))

@@ -103,7 +103,7 @@ static bool read_part(const struct import *im, const char *text, size_t n, int *
     if (*symbol >= 0)
         return !im->symbols[*symbol].is_sum && !im->symbols[*symbol].first;
     *number = strtoll(text, &end, 10);
-    return n > 0 && end == text + n && *number > 0;
+    return n > 0 && end == text + n && *number > 0 && *number <= INT32_MAX;
 }
 
 static size_t trimmed(const char **text, size_t n)

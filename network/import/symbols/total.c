@@ -14,8 +14,8 @@ static bool is_accepted(const struct search *x, const int64_t *sizes)
     return status == STRATA_OK;
 }
 
-/* Whether the model takes the sum at sizes that are far apart, and neither more nor less
- * of it. */
+/* Whether the model takes the sum at sizes that are far apart, of its summands as well,
+ * and neither more nor less of it. */
 static bool is_needed(struct search *x, int sum)
 {
     int64_t sizes[IMPORT_SYMBOLS];
@@ -25,7 +25,8 @@ static bool is_needed(struct search *x, int sum)
         search_fixed(x, sizes);
         for (int i = 0; i < x->start.n_symbols; i++)
             if (symbol_varies(&x->start.symbols[i]))
-                sizes[i] = symbol_other(&x->start.symbols[i], which);
+                sizes[i] = symbol_other(&x->start.symbols[i],
+                                        which == 2 && i == s->first_summand ? 1 : which);
         taken = is_accepted(x, sizes);
     }
     s->more--;
@@ -57,6 +58,25 @@ static bool may_be_part(const struct search *x, int symbol)
     return symbol_varies(s) && symbol_has_range(s) && !s->first;
 }
 
+/* Those that may be parts of a sum: where the model is taken as it is, not those that may
+ * be more and less alone. So few sums are tried of a large model. */
+static void find_parts(const struct search *x, bool parts[IMPORT_SYMBOLS])
+{
+    int64_t sizes[IMPORT_SYMBOLS];
+    search_fixed(x, sizes);
+    const bool taken = is_accepted(x, sizes);
+    for (int i = 0; i < x->start.n_symbols; i++) {
+        parts[i] = may_be_part(x, i);
+        if (!taken || !parts[i])
+            continue;
+        search_fixed(x, sizes);
+        sizes[i]++;
+        const bool more = is_accepted(x, sizes);
+        sizes[i] = symbol_other(&x->start.symbols[i], 1);
+        parts[i] = !more || !is_accepted(x, sizes);
+    }
+}
+
 /* With what is so long in all runs: one token, or a size that an option gives. */
 static bool try_numbers(struct search *x, int sum, int first)
 {
@@ -73,14 +93,16 @@ static bool try_numbers(struct search *x, int sum, int first)
 bool search_sum(struct search *x)
 {
     const int n = x->start.n_symbols;
+    bool parts[IMPORT_SYMBOLS];
+    find_parts(x, parts);
     for (int i = 0; i < n * n * n; i++) {
         const int sum = i / (n * n), a = i / n % n, b = i % n;
-        if (a < b && sum != a && sum != b && may_be_part(x, sum) && may_be_part(x, a) &&
-            may_be_part(x, b) && try_sum(x, sum, a, b, 0))
+        if (a < b && sum != a && sum != b && parts[sum] && parts[a] && parts[b] &&
+            try_sum(x, sum, a, b, 0))
             return true;
     }
     for (int i = 0; i < n * n; i++)
-        if (i / n != i % n && may_be_part(x, i / n) && may_be_part(x, i % n) &&
+        if (i / n != i % n && parts[i / n] && parts[i % n] &&
             try_numbers(x, i / n, i % n))
             return true;
     return false;

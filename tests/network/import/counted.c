@@ -111,6 +111,54 @@ static const struct counted_case {
           "node Neg y -> q\noutput q\n}\noutput w\n",
      {{-3, -2, -5, -1, -1, -1}, {-1, -1, -1, -1, -1, -1}, {-1, -6, -2, -5, -3, -4}},
      6},
+    {"rows up to a larger size",
+     KEPT "init seven i 1 7\ninit o2 i 1 0\nnode Sub seven,n -> r\n"
+          "node Max r,o2 -> v\nnode Concat o2,v -> p axis=0\nnode Pad y,p -> w\n"
+          "output w\n",
+     {{3, 2, 5, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0, 0}, {1, 6, 2, 5, 3, 4, 0}},
+     7},
+    {"the one before the last, beside the first",
+     KEPT "init f f 2 7 8\nnode Concat f,y -> q axis=0\ninit k i 2 -2 0\n"
+          "node Gather q,k -> w\noutput w\n",
+     {{2, 7}, {7, 7}, {3, 7}},
+     2},
+    {"sums from the last on",
+     KEPT "init a i - 0\nnode CumSum y,a -> w reverse=1\noutput w\n",
+     {{10, 7, 5, -1, -1, -1}, {-1, -1, -1, -1, -1, -1}, {21, 20, 14, 12, 7, 4}},
+     6},
+    {"whether all are",
+     KEPT "node Greater y,z -> g\n"
+          "node ReduceMin g -> h keepdims=1\nnode Cast h -> w to=1\noutput w\n",
+     {{1}, {1}, {1}},
+     1},
+    {"a matrix of them and a vector",
+     KEPT "init a i 1 1\nnode Unsqueeze y,a -> c\nnode Concat c,c -> d axis=1\n"
+          "init v f 2 2 1\nnode MatMul d,v -> w\noutput w\n",
+     {{9, 6, 15, -1, -1, -1}, {-1, -1, -1, -1, -1, -1}, {3, 18, 6, 15, 9, 12}},
+     6},
+    {"the first one, stretched to all",
+     KEPT "init b i 1 0\ninit e i 1 1\nnode Slice y,b,e -> q\nnode Sub y,q -> s\n"
+          "init c f - 9\nnode Add s,c -> w\noutput w\n",
+     {{9, 8, 11, -1, -1, -1}, {-1, -1, -1, -1, -1, -1}, {9, 14, 10, 13, 11, 12}},
+     6},
+    {"how many a batch of the first one has",
+     KEPT "init b i 1 0\ninit e i 1 1\nnode Slice y,b,e -> q\nnode Unsqueeze q,b -> u\n"
+          "node Shape u -> v\nnode Cast v -> w to=1\noutput w\n",
+     {{1, 1}, {1, 0}, {1, 1}},
+     2},
+    {"the second of two sizes that were floats",
+     KEPT "init less i 2 0 1\nnode Concat n,n -> nn axis=0\nnode Sub nn,less -> s\n"
+          "node Cast s -> f to=1\nnode Cast f -> t2 to=7\ninit one i 1 1\n"
+          "node Gather t2,one -> k\ninit o i 1 0\nnode Max k,o -> k0\n"
+          "node TopK x,k0 -> w,j\noutput w\n",
+     {{5, 3, -1, -1, -1}, {-1, -1, -1, -1, -1}, {6, 5, 4, 3, 2}},
+     5},
+    {"columns that are chosen",
+     KEPT "init a i 1 1\nnode Unsqueeze y,a -> c\nnode Neg c -> d\n"
+          "node Concat c,d,c -> q axis=1\ninit k b 3 0 1 0\n"
+          "node Compress q,k -> w axis=1\noutput w\n",
+     {{-3, -2, -5, -1, -1, -1}, {-1, -1, -1, -1, -1, -1}, {-1, -6, -2, -5, -3, -4}},
+     6},
     {"rows written where they came from",
      KEPT "init five f - 5\nnode Mul y,five -> q\nnode Squeeze i -> j\n"
           "node ScatterElements x,j,q -> w axis=0\noutput w\n",
@@ -167,6 +215,28 @@ static const struct {
     {"the last ones",
      KEPT "init b i 1 -2\ninit e i 1 9\nnode Slice y,b,e -> w\noutput w\n",
      "it takes the last of rows whose number values tell"},
+    {"places from the end", KEPT "init k i 1x1 -1\nnode GatherND y,k -> w\noutput w\n",
+     "its indices are from the end of rows whose number values tell"},
+    {"two rows of them",
+     KEPT "node Concat y,y -> q axis=0\ninit s i 2 2 -1\nnode Reshape q,s -> w\n"
+          "output w\n",
+     "its dims divide rows whose number values tell"},
+    {"halves", KEPT "node Split y -> w,v num_outputs=2\noutput w\n",
+     "it divides rows whose number values tell"},
+    {"rows and as many columns",
+     KEPT "init a i 1 1\nnode Unsqueeze y,a -> c\ninit s i 2 1 6\n"
+          "node Expand c,s -> q\ninit b i 1 0\nnode Slice q,b,n,a -> w\noutput w\n",
+     "two of its dims hang on how many rows values tell"},
+    {"columns that values choose",
+     KEPT "init a i 1 1\nnode Unsqueeze y,a -> c\ninit s i 2 1 6\n"
+          "node Expand c,s -> q\nnode Compress q,m -> w axis=1\noutput w\n",
+     "two of its dims hang on how many rows values tell"},
+    {"twice as many rows, of zeros",
+     KEPT "init o i 1 0\nnode Concat o,n -> p axis=0\nnode Pad y,p -> w\noutput w\n",
+     "not up to one size that holds them all"},
+    {"a norm along the rows",
+     KEPT "init g f 1 1\nnode LayerNormalization y,g -> w\noutput w\n",
+     "lie where it does not take them"},
     {"an operator that takes none", KEPT "node Hardmax y -> w axis=0\noutput w\n",
      "with which it is not taken: export the network up to there"},
     {"a size that has to be constant",

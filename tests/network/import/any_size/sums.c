@@ -169,3 +169,19 @@ Test(import_sums, what_nobody_tells, .timeout = 600)
         free_model_close(&m);
     }
 }
+
+/* What is twice another is no sum of that and a third, though it is where both are as
+ * long. */
+Test(import_sums, what_is_twice_another_is_none)
+{
+    struct free_model m = free_model_open(
+        "input x f @x#\ninput z f @x$\ninput m f @xS\nnode Concat x,x -> j axis=1\n"
+        "node Add j,m -> y\nnode Neg z -> w\noutput y\noutput w\n",
+        "batch", "T", "P");
+    struct import *im = NULL;
+    strata_error err = {0};
+    cr_expect_eq(import_make(&im, m.onnx, m.registry, NULL, &err), STRATA_EUNSUPPORTED);
+    cr_expect_not_null(strstr(err.message, "'S' was taken as"), "%s", err.message);
+    import_free(im);
+    free_model_close(&m);
+}
