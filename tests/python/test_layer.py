@@ -4,6 +4,7 @@ import gc
 import logging
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -190,6 +191,9 @@ class Refused(Case):
             raise KeyboardInterrupt
 
         net = self.run_of(interrupted)
+        # Who is started with SIGINT ignored, as in the background of a shell, has none.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
         with self.assertRaises(KeyboardInterrupt):
             try:
                 net(buffer((2, 3, 5)))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Along which axis of what a node makes the rows of its inputs lie.
+ * Called by rows of counted.c and calls them: part of its mutual recursion.
  */
 #include "network/import/counted/counted.h"
 
