@@ -64,7 +64,7 @@ struct import {
     int places;        /* where caches are states: the value that counts what rows hold */
     bool counts;       /* it has a next value: the last output */
     struct counted_joins *joins;
-    int *counted;     /* of each output of the model: import_counted_axis */
+    int *counted; /* of each output of the model: import_counted_axis */
     size_t n_counted;
     /* upgrade/grouped.c: keys that pasts hold, of these lengths, for queries so long. */
     int taken, taken_of;

@@ -173,7 +173,8 @@ static void make_places(struct mapping *m)
 {
     const struct value *x = map_input(m, 0);
     if (!x || !x->constant) {
-        map_refuse(m, "it is of a scalar or of no elements; those of 1 to 8 dims are taken");
+        map_refuse(m,
+                   "it is of a scalar or of no elements; those of 1 to 8 dims are taken");
         return;
     }
     const int64_t all = value_count(x);
