@@ -22,15 +22,6 @@ static bool reads_refused(const struct graph *g, const struct node *n)
     return false;
 }
 
-/* Bytes with scales are a weight that loading makes floats of. */
-static bool reads_factors(const struct section *s)
-{
-    for (int k = 0; k < s->n_weights; k++)
-        if (strcmp(s->weights[k].name, "weight_scale") == 0)
-            return true;
-    return false;
-}
-
 static bool reads_constants(const struct graph *g, const struct node *n)
 {
     for (int i = 0; i < n->n_in; i++)
@@ -49,7 +40,7 @@ static int infer(struct import *im, struct mapping *m, strata_error *err)
         status = map_match(m, m->sections[i], &why);
         if (status == STRATA_OK)
             status = section_infer(&im->g, m->sections[i], im->registry, &why);
-        if (status == STRATA_OK && constant && !reads_factors(m->sections[i])) {
+        if (status == STRATA_OK && constant) {
             status = section_run(&im->g, m->sections[i], IMPORT_FOLD_ELEMENTS, &why);
             if (status == STRATA_EOVERFLOW || status == STRATA_EUNSUPPORTED)
                 status = STRATA_OK; /* left to run time */

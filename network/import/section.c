@@ -407,6 +407,15 @@ static int run_reference(const struct section *s, const strata_node *n,
                      s->layer->full_name);
 }
 
+/* Bytes with factors are a weight that loading makes floats of: a reference has those. */
+static bool has_factors(const struct section *s)
+{
+    for (size_t i = 0; i < s->layer->n_weights; i++)
+        if (s->layer->weights[i].flags & STRATA_FACTORS && weight_of(s, i))
+            return true;
+    return false;
+}
+
 int section_run(struct graph *g, struct section *s, int64_t most, strata_error *err)
 {
     const strata_layer *layer = &s->layer->layer;
@@ -417,6 +426,8 @@ int section_run(struct graph *g, struct section *s, int64_t most, strata_error *
     struct instance x;
     if (memo_recall(g->memo, key, g, s))
         return STRATA_OK;
+    if (has_factors(s))
+        return error_set(err, STRATA_EUNSUPPORTED, "its weight has factors");
     if (!(a.in = zalloc(a.n + 1, sizeof *a.in, "values", err)))
         return STRATA_ENOMEM;
     a.weight = a.in + s->n_in;

@@ -66,7 +66,8 @@ void section_weight(struct section *s, const char *name, int value);
 int section_infer(struct graph *g, struct section *s, strata_registry *registry,
                   strata_error *err);
 /* Make constants of the outputs, of constant inputs. EUNSUPPORTED: the layer has no
- * reference. `most`: elements that an output may have, EOVERFLOW beyond. */
+ * reference, or a weight with factors. `most`: elements that an output may have,
+ * EOVERFLOW beyond. */
 int section_run(struct graph *g, struct section *s, int64_t most, strata_error *err);
 
 #endif /* NETWORK_IMPORT_SECTION_H */
