@@ -13,8 +13,7 @@
 static const struct rule {
     const char *op;
     enum counted_way way;
-    bool asks; /* `before` is for all nodes, not for those of counted rows and sizes alone
-                */
+    bool asks; /* `before` is for all nodes, not for counted rows and sizes alone */
     void (*before)(struct import *im, struct node *n);
 } rules[] = {
     {"NonZero", NOWHERE, true, counted_places},

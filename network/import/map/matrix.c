@@ -166,11 +166,11 @@ static int less_zero(struct mapping *m, int i, int z, bool rows)
 static bool is_bytes(const struct mapping *m)
 {
     const struct value *b = map_input(m, 1), *z = map_input(m, 3);
-    const bool bytes = b->dtype == STRATA_INT8 || b->dtype == STRATA_UINT8;
-    const bool zeros =
-        !z || (z->constant && (value_count(z) == 1 || (z->rank == 1 && b->rank == 2 &&
-                                                       z->dims[0] == b->dims[1])));
-    return bytes && zeros && b->constant && b->rank == 2 && value_count(b) > 0;
+    if (!b->constant || b->rank != 2 || value_count(b) == 0 ||
+        (b->dtype != STRATA_INT8 && b->dtype != STRATA_UINT8))
+        return false;
+    return !z || (z->constant &&
+                  (value_count(z) == 1 || (z->rank == 1 && z->dims[0] == b->dims[1])));
 }
 
 /* What b counts from as int8: uint8 begins 128 lower. */
