@@ -173,99 +173,98 @@ Test(import_inline, what_is_put_in_place)
     "input i i -\ninput go b -\ninput s f 1\nnode Add s,s -> t\noutput go\noutput "      \
     "t\n}\n"
 
+static const struct {
+    const char *name, *text, *what;
+} refused[] = {
+    {"a function that calls itself",
+     HEAD "input x f 1\nnode my::f x -> y\noutput y\n"
+          "function my::f a -> b\nopset my 1\nnode my::f a -> b\nend\n",
+     "functions call each other more than 16 deep"},
+    {"functions that multiply",
+     HEAD "input x f 1\nnode my::f x -> y\noutput y\n"
+          "function my::f a -> b\nopset my 1\nnode my::f a -> c\nnode my::f a -> d\n"
+          "node my::f a -> e\nnode my::f a -> b\nend\n",
+     "deep"},
+    {"too many inputs",
+     HEAD "input x f 1\nnode my::f x,x -> y\noutput y\n"
+          "function my::f a -> b\nopset 17\nnode Abs a -> b\nend\n",
+     "has 2 inputs and 1 outputs; the function has 1 and 1"},
+    {"a name that nothing makes", HEAD "input x f 1\nnode Add x,z -> y\noutput y\n",
+     "reads 'z', which no input"},
+    {"a name that a later node of the function makes",
+     HEAD "input x f 1\nnode my::f x -> y\noutput y\n"
+          "function my::f a -> b\nopset 17\nnode Add a,c -> b\nnode Abs a -> c\nend\n",
+     "reads 'c', which no input, no initializer and no node before it makes"},
+    {"a name that is made twice",
+     HEAD "input x f 1\nnode Abs x -> y\nnode Neg x -> y\noutput y\n",
+     "'y' is made twice"},
+    {"a name that a function makes twice",
+     HEAD "input x f 1\nnode my::f x -> y\noutput y\n"
+          "function my::f a -> b\nopset 17\nnode Abs a -> b\nnode Neg a -> b\nend\n",
+     "b' is made twice"},
+    {"an output of a function that nothing makes",
+     HEAD "input x f 1\nnode my::f x -> y\noutput y\n"
+          "function my::f a -> b\nopset 17\nnode Abs a -> c\nend\n",
+     "b' is made by no node"},
+    {"FlexAttention of three dims",
+     HEAD "opset ai.onnx.preview 1\ninput q f 1x2x3\n"
+          "node ai.onnx.preview::FlexAttention q,q,q -> y\noutput y\n",
+     "must be floats of four dims"},
+    {"If of an input",
+     HEAD "input c b -\ninput x f 1\nnode If c -> y then_branch={ else_branch={\n"
+          "node Abs x -> r\noutput r\n}\nnode Concat x,x -> r axis=0\noutput r\n}\n"
+          "output y\n",
+     "the condition is not constant; it is 'c'"},
+    {"If of an input, whose branch no layer does",
+     HEAD "input c b -\ninput x f 1\nnode If c -> y then_branch={ else_branch={\n"
+          "node Abs x -> r\noutput r\n}\nnode Unique x -> r\noutput r\n}\n"
+          "output y\n",
+     "the condition is not constant; it is 'c'"},
+    {"Loop that a computed condition ends",
+     HEAD "init c b - 1\ninput x f 1\nnode Loop _,c,x -> y body={\n"
+          "input i i -\ninput go b -\ninput s f 1\nnode Add s,s -> t\n"
+          "init ten f 1 10\nnode Less t,ten -> l\nnode Squeeze l -> on\n"
+          "output on\noutput t\n}\noutput y\n",
+     "the condition of a round is not constant; it hangs on values"},
+    {"a weight that is an input",
+     HEAD "input w f 2x1x1\ninput x f 1x1x1\nnode Conv x,w -> y\noutput y\n",
+     "it is the model's input 'w': give --constant w=FILE"},
+    {"If without a branch", HEAD "init c b - 1\nnode If c -> y\noutput y\n",
+     "'then_branch' must be a graph"},
+    {"Loop of an input",
+     HEAD "input n i -\ninput x f 1\nnode Loop n,_,x -> y body={\n" LOOP_HEAD
+          "output y\n",
+     "the trip count is not constant; it is 'n'"},
+    {"Loop of too many rounds",
+     HEAD "init n i - 1000000000000\ninput x f 1\nnode Loop n,_,x -> y body={\n" LOOP_HEAD
+          "output y\n",
+     "more than 1024 nodes"},
+    {"Loop without an end, of no nodes",
+     HEAD "input x f 1\nnode Loop _,_,x -> y body={\ninput i i -\ninput go b -\n"
+          "input s f 1\noutput go\noutput s\n}\noutput y\n",
+     "more than 1024 nodes"},
+    {"a body of other inputs",
+     HEAD "init n i - 2\ninput x f 1\nnode Loop n,_,x,x -> y body={\n" LOOP_HEAD
+          "output y\n",
+     "'body' has 3 inputs"},
+    {"a position that is computed",
+     HEAD "input i i -\ninit x f 1 1\nnode SequenceConstruct x -> s\n"
+          "node SequenceAt s,i -> y\noutput y\n",
+     "the position is not constant; it is 'i'"},
+    {"a position beyond the end",
+     HEAD "init i i - 1\ninit x f 1 1\nnode SequenceConstruct x -> s\n"
+          "node SequenceAt s,i -> y\noutput y\n",
+     "position 1 is none of 1"},
+    {"an output that is a sequence",
+     HEAD "init x f 1 1\nnode SequenceConstruct x -> y\noutput y\n",
+     "output 'y' is a sequence"},
+    {"a layer of a sequence",
+     HEAD "init x f 1 1\nnode SequenceConstruct x -> s\nnode Abs s -> y\noutput y\n",
+     "it reads a sequence"},
+};
+
 Test(import_inline, what_is_refused)
 {
-    static const struct {
-        const char *name, *text, *what;
-    } refused[] = {
-        {"a function that calls itself",
-         HEAD "input x f 1\nnode my::f x -> y\noutput y\n"
-              "function my::f a -> b\nopset my 1\nnode my::f a -> b\nend\n",
-         "functions call each other more than 16 deep"},
-        {"functions that multiply",
-         HEAD "input x f 1\nnode my::f x -> y\noutput y\n"
-              "function my::f a -> b\nopset my 1\nnode my::f a -> c\nnode my::f a -> d\n"
-              "node my::f a -> e\nnode my::f a -> b\nend\n",
-         "deep"},
-        {"too many inputs",
-         HEAD "input x f 1\nnode my::f x,x -> y\noutput y\n"
-              "function my::f a -> b\nopset 17\nnode Abs a -> b\nend\n",
-         "has 2 inputs and 1 outputs; the function has 1 and 1"},
-        {"a name that nothing makes", HEAD "input x f 1\nnode Add x,z -> y\noutput y\n",
-         "reads 'z', which no input"},
-        {"a name that a later node of the function makes",
-         HEAD
-         "input x f 1\nnode my::f x -> y\noutput y\n"
-         "function my::f a -> b\nopset 17\nnode Add a,c -> b\nnode Abs a -> c\nend\n",
-         "reads 'c', which no input, no initializer and no node before it makes"},
-        {"a name that is made twice",
-         HEAD "input x f 1\nnode Abs x -> y\nnode Neg x -> y\noutput y\n",
-         "'y' is made twice"},
-        {"a name that a function makes twice",
-         HEAD "input x f 1\nnode my::f x -> y\noutput y\n"
-              "function my::f a -> b\nopset 17\nnode Abs a -> b\nnode Neg a -> b\nend\n",
-         "b' is made twice"},
-        {"an output of a function that nothing makes",
-         HEAD "input x f 1\nnode my::f x -> y\noutput y\n"
-              "function my::f a -> b\nopset 17\nnode Abs a -> c\nend\n",
-         "b' is made by no node"},
-        {"FlexAttention of three dims",
-         HEAD "opset ai.onnx.preview 1\ninput q f 1x2x3\n"
-              "node ai.onnx.preview::FlexAttention q,q,q -> y\noutput y\n",
-         "must be floats of four dims"},
-        {"If of an input",
-         HEAD "input c b -\ninput x f 1\nnode If c -> y then_branch={ else_branch={\n"
-              "node Abs x -> r\noutput r\n}\nnode Concat x,x -> r axis=0\noutput r\n}\n"
-              "output y\n",
-         "the condition is not constant; it is 'c'"},
-        {"If of an input, whose branch no layer does",
-         HEAD "input c b -\ninput x f 1\nnode If c -> y then_branch={ else_branch={\n"
-              "node Abs x -> r\noutput r\n}\nnode Unique x -> r\noutput r\n}\n"
-              "output y\n",
-         "the condition is not constant; it is 'c'"},
-        {"Loop that a computed condition ends",
-         HEAD "init c b - 1\ninput x f 1\nnode Loop _,c,x -> y body={\n"
-              "input i i -\ninput go b -\ninput s f 1\nnode Add s,s -> t\n"
-              "init ten f 1 10\nnode Less t,ten -> l\nnode Squeeze l -> on\n"
-              "output on\noutput t\n}\noutput y\n",
-         "the condition of a round is not constant; it hangs on values"},
-        {"a weight that is an input",
-         HEAD "input w f 2x1x1\ninput x f 1x1x1\nnode Conv x,w -> y\noutput y\n",
-         "it is the model's input 'w': give --constant w=FILE"},
-        {"If without a branch", HEAD "init c b - 1\nnode If c -> y\noutput y\n",
-         "'then_branch' must be a graph"},
-        {"Loop of an input",
-         HEAD "input n i -\ninput x f 1\nnode Loop n,_,x -> y body={\n" LOOP_HEAD
-              "output y\n",
-         "the trip count is not constant; it is 'n'"},
-        {"Loop of too many rounds",
-         HEAD
-         "init n i - 1000000000000\ninput x f 1\nnode Loop n,_,x -> y body={\n" LOOP_HEAD
-         "output y\n",
-         "more than 1024 nodes"},
-        {"Loop without an end, of no nodes",
-         HEAD "input x f 1\nnode Loop _,_,x -> y body={\ninput i i -\ninput go b -\n"
-              "input s f 1\noutput go\noutput s\n}\noutput y\n",
-         "more than 1024 nodes"},
-        {"a body of other inputs",
-         HEAD "init n i - 2\ninput x f 1\nnode Loop n,_,x,x -> y body={\n" LOOP_HEAD
-              "output y\n",
-         "'body' has 3 inputs"},
-        {"a position that is computed",
-         HEAD "input i i -\ninit x f 1 1\nnode SequenceConstruct x -> s\n"
-              "node SequenceAt s,i -> y\noutput y\n",
-         "the position is not constant; it is 'i'"},
-        {"a position beyond the end",
-         HEAD "init i i - 1\ninit x f 1 1\nnode SequenceConstruct x -> s\n"
-              "node SequenceAt s,i -> y\noutput y\n",
-         "position 1 is none of 1"},
-        {"an output that is a sequence",
-         HEAD "init x f 1 1\nnode SequenceConstruct x -> y\noutput y\n",
-         "output 'y' is a sequence"},
-        {"a layer of a sequence",
-         HEAD "init x f 1 1\nnode SequenceConstruct x -> s\nnode Abs s -> y\noutput y\n",
-         "it reads a sequence"},
-    };
     for (size_t i = 0; i < ARRAY_LENGTH(refused); i++)
         expect_import_refused(refused[i].name, refused[i].text, refused[i].what);
 }
