@@ -240,12 +240,17 @@ static __device__ inline uint32_t quick_fractions(float x, float y)
     return __byte_perm(__float_as_uint(x), __float_as_uint(y), 0x5410) & QUICK_FRACTIONS;
 }
 
+/* From which two fractions are taken: bits 15 and 31 are of those in doubt. */
+static __host__ __device__ inline uint32_t quick_most(const quantized_quick &q)
+{
+    return 0x80008000u + (q.doubt - 1) * 0x10001u;
+}
+
 /* Bits 15 - p and 31 - p are of pair p's fractions, the first lower: those in doubt. */
 template <int N>
-static __device__ inline uint32_t quick_doubts(const quantized_quick &q,
+static __device__ inline uint32_t quick_doubts(uint32_t most,
                                                const uint32_t (&fractions)[N])
 {
-    const uint32_t most = 0x80008000u + (q.doubt - 1) * 0x10001u;
     uint32_t mask = 0;
 #pragma unroll
     for (int p = N - 1; p >= 0; p--)

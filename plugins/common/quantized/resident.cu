@@ -141,12 +141,21 @@ static resident_room room_of(int tile, const product_launch &l, const struct win
     return r;
 }
 
+/* Of one element, without pads; perhaps every second. */
+static bool are_pixels(const struct window *w)
+{
+    bool pads = false;
+    for (int d = 1; d < WINDOW_DIMS; d++)
+        pads |= w->begin[d] != 0 || (w->out[d] - 1) * w->stride[d] >= w->in[d];
+    return window_kernel_count(w) == 1 && !pads;
+}
+
 const char *resident_refusal(int tile, const quantized_shape &s, const product_launch &l)
 {
     const int64_t pieces = windows_pieces(s.in_stored, l.depth);
-    const char *why = tile == RESIDENT_PATCH   ? patch_refusal(s)
-                      : windows_are_rows(&s.w) ? NULL
-                                               : "windows are for others";
+    const char *why = tile == RESIDENT_PATCH ? patch_refusal(s)
+                      : are_pixels(&s.w)     ? NULL
+                                             : "windows are for others";
     if (why)
         return why;
     return room_of(tile, l, &s.w, pieces * window_kernel_count(&s.w)).blocks == 0
@@ -154,20 +163,37 @@ const char *resident_refusal(int tile, const quantized_shape &s, const product_l
                : NULL;
 }
 
+/* What follows for each unit of a job that has its `by`. */
+static void resident_spread(resident_job *job, int tile, const product_launch &l)
+{
+    const bool patch = tile == RESIDENT_PATCH;
+    job->step = job->by * l.rows;
+    job->to_step = job->step * job->to_row;
+    job->apart = (patch ? job->patch.width : RESIDENT_SIDE) * job->to_row;
+    job->flip = job->addend_unsigned ? 0 : QUANTIZED_FLIP;
+    job->most = quick_most(job->quick);
+    if (job->addend)
+        job->beside = (int64_t)((uintptr_t)job->addend - (uintptr_t)job->to);
+    job->ahead = job->beside + RESIDENT_ADDENDS * job->to_step;
+}
+
 cudaError_t resident_run(resident_job *job, int tile, const struct window *w,
                          const product_launch &l, int32_t multiprocessors,
                          cudaStream_t stream)
 {
     const resident_room room = room_of(tile, l, w, job->steps);
+    const int32_t pieces = tile == RESIDENT_PATCH ? 1 : job->steps;
     product_launch of = l;
     job->stages = (int32_t)room.stages;
-    job->late = room.stages >= 2 * (tile == RESIDENT_PATCH ? 1 : job->steps);
+    job->late = room.stages >= 2 * pieces;
+    job->rest = room.stages >= 3 * pieces ? pieces : 0;
     job->stage = (int32_t)room.stage;
     job->expected =
         (int32_t)(tile == RESIDENT_PATCH ? l.rows / 64 * box_of(w, l) : room.stage);
     job->column_tiles = (job->n + l.columns - 1) / l.columns;
     const int64_t most = room.blocks * multiprocessors / job->column_tiles;
     job->by = (int32_t)(most < 1 ? 1 : most < job->units ? most : job->units);
+    resident_spread(job, tile, l);
     of.bytes = (int32_t)(kept_of(l) + job->steps * l.columns * l.depth +
                          room.stages * room.stage);
     return launch_clusters(*job, of, 1, (int64_t)job->by * job->column_tiles, stream);

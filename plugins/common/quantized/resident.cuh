@@ -15,9 +15,10 @@
 #include "plugins/common/quantized/hopper.cuh"
 #include "plugins/common/quantized/hopper.h"
 
-#define RESIDENT_LANES 64 /* columns that change places among themselves */
-#define RESIDENT_STAGES 8 /* at most */
-#define RESIDENT_SIDE 8   /* output pixels of a patch */
+#define RESIDENT_LANES 64  /* columns that change places among themselves */
+#define RESIDENT_STAGES 8  /* at most */
+#define RESIDENT_SIDE 8    /* output pixels of a patch */
+#define RESIDENT_ADDENDS 2 /* units whose addends are on their way */
 
 /* The column of the weight whose sums are those of a column of B. */
 static __host__ __device__ inline int32_t resident_column(int32_t column)
@@ -34,12 +35,19 @@ struct resident_patch {
     int32_t group, room;  /* bytes, of a patch's row; of a patch in shared memory */
 };
 
-/* units: tiles of rows, or of patches. */
+/* units: tiles of rows, or of patches. Addends lie as results do. What a unit would
+ * compute anew from others of these is here once. */
 struct resident_job : quantized_product_job {
     int32_t by;              /* units from one of a block's to its next */
     int32_t stages;          /* of a block's ring */
     int32_t late;            /* it holds two units' pieces */
+    int32_t rest;            /* stages that are not asked for at once: a unit's, or 0 */
     int32_t stage, expected; /* bytes, of a stage and of what comes */
+    int32_t step;            /* rows from one of a block's units to its next */
+    uint32_t flip, most;     /* of addends' bytes; of fractions in doubt (quick.cuh) */
+    int64_t to_step, apart;  /* bytes of results: of `step`; to a thread's second row */
+    int64_t beside, ahead;   /* bytes from a result to its addend; to that of the unit
+                                RESIDENT_ADDENDS on, where units are rows */
     resident_patch patch;
 };
 

@@ -10,13 +10,14 @@
 
 #define RESIDENT_BARRIERS 1024 /* bytes */
 #define RESIDENT_DOUBTS 16     /* words that a warp puts aside */
-#define RESIDENT_ADDENDS 2     /* units whose addends are on their way */
 #define RESIDENT_BLOCKS 2      /* of a multiprocessor: of three, registers spill */
 
-/* Four neighbouring sums of a pixel of which one is in doubt (quick.cuh). */
+/* Four neighbouring sums of a pixel of which one is in doubt (quick.cuh), and where their
+ * word goes. */
 struct resident_doubt {
     int4 sums;
-    int32_t pixel, column, unused[2];
+    uint8_t *to;
+    int32_t column, unused;
 };
 
 /* Bytes before the weights: barriers, steps, addends, what is in doubt. */
@@ -45,11 +46,10 @@ struct resident_tile {
 
 template <class C>
 struct resident_memory {
-    uint32_t barriers, b, ring;
+    uint32_t barriers, addends, b, ring;
     /* Scales of columns, then biases, in the order that lanes read them: of 64 columns,
      * word w of lane t's row is the 4w + t-th. */
     float *steps;
-    uint4 *addends;
     resident_doubt *doubts; /* RESIDENT_DOUBTS of each warp */
 
     __device__ inline resident_memory(uint8_t *memory, const resident_job &job)
@@ -57,8 +57,9 @@ struct resident_memory {
         const uint32_t lost = (1024 - shared_address(memory) % 1024) % 1024;
         barriers = shared_address(memory) + lost;
         steps = (float *)(memory + lost + RESIDENT_BARRIERS);
-        addends = (uint4 *)(steps + 2 * C::Columns);
-        doubts = (resident_doubt *)(addends + RESIDENT_ADDENDS * 2 * C::Threads);
+        uint4 *four = (uint4 *)(steps + 2 * C::Columns);
+        addends = shared_address(four);
+        doubts = (resident_doubt *)(four + RESIDENT_ADDENDS * 2 * C::Threads);
         b = barriers + C::Before;
         ring = b + job.steps * C::BBytes;
     }
@@ -77,11 +78,6 @@ struct resident_memory {
     __device__ inline uint32_t a(const resident_job &job, int stage) const
     {
         return ring + stage * job.stage;
-    }
-    /* A thread's of a row, of one of the units. */
-    __device__ inline uint4 *addend(int buffer, int r) const
-    {
-        return addends + (buffer * 2 + r) * C::Threads + threadIdx.x;
     }
     __device__ inline void init(const resident_job &job) const
     {
@@ -168,8 +164,25 @@ struct resident_producer {
     {
         if constexpr (C::Patch)
             copy_patches(to, barrier);
+        else if (job.window.on)
+            copy_pixels(to, barrier);
         else
             copy_matrix(to, &job.a, barrier, step * C::Row, unit * C::Rows, 0);
+    }
+    /* Every second pixel, or so: the copy engine finds those behind the first. All that
+     * says where is read here: the compiler would fetch it in every unit of every warp.
+     */
+    __device__ inline void copy_pixels(uint32_t to, uint32_t barrier) const
+    {
+        const product_window *window = &job.window;
+        asm volatile("" : "+l"(window));
+        const product_window &w = *window;
+        const uint32_t row = (uint32_t)unit * C::Rows;
+        const uint32_t image = divide_by(row, w.pixels);
+        const uint32_t pixel = row - image * w.pixels.d;
+        const uint32_t y = divide_by(pixel, w.width), x = pixel - y * w.width.d;
+        copy_window(to, &job.a, barrier, step * C::Row, (int32_t)x * w.stride_w,
+                    (int32_t)y * w.stride_h, (int32_t)image, 0, 0);
     }
     __device__ inline void copy_patches(uint32_t to, uint32_t barrier) const
     {
@@ -180,10 +193,11 @@ struct resident_producer {
                      p.column - job.patch.begin_w, p.row - job.patch.begin_h, p.image);
         }
     }
-    /* All that is free. Where other warps still read, it waits for them. */
+    /* All that is free but the rest, which other warps may still read: it waits for
+     * them. */
     __device__ inline void ask(void)
     {
-        for (; free > 0 && unit < job.units; free--) {
+        for (; free > job.rest && unit < job.units; free--) {
             barrier_wait(memory.empty(stage.at), stage.parity ^ 1);
             barrier_expect(memory.full(stage.at), job.expected);
             copy(memory.a(job, stage.at), memory.full(stage.at));

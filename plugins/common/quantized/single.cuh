@@ -91,7 +91,7 @@ quantized_words(const quantized_few_job &job, const float (&v)[N], const Sums &s
     }
     if (quick_doubt(job.quick, least))
         quantized_settle<Way, N>(job, sums, column_of, addend_of,
-                                 quick_doubts(job.quick, fractions), words);
+                                 quick_doubts(quick_most(job.quick), fractions), words);
     if (job.real < job.n)
 #pragma unroll
         for (int w = 0; w < N / 4; w++)
