@@ -28,6 +28,9 @@ struct pooling_job {
     pooling_divisor columns, pixels, plane, width;
     uint32_t channels;
     int32_t out, is_signed, narrow; /* narrow: total is below 2^31 */
+    /* Of a window that is the whole image, whose elements lie evenly: bytes from one to
+     * the next; or 0. */
+    int32_t even;
 };
 
 struct pooling_window {
@@ -85,24 +88,36 @@ static __device__ inline int64_t offset_of(const pooling_job &j, const pooling_w
            (p.s[2].first + k * step[2]) * j.x.step[2];
 }
 
-/* N: channels of a thread, 4 or 1. Every Parts-th element from `part` on. */
+/* N: channels of a thread, 4 or 1. */
+template <int N>
+static __device__ inline void sum_element(int32_t (&sum)[N], const pooling_job &j,
+                                          const uint8_t *from)
+{
+    if constexpr (N == 4) {
+        const int32_t word = *(const int32_t *)from;
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            sum[e] = multiply_bytes(word, 1 << 8 * e, sum[e], j.is_signed);
+    } else {
+        sum[0] += j.is_signed ? (int8_t)*from : *from;
+    }
+}
+
+/* Every Parts-th element from `part` on. */
 template <int N, int Parts>
 static __device__ inline void sum_part(int32_t (&sum)[N], const pooling_job &j,
                                        const pooling_window &p, const uint8_t *x,
                                        int part)
 {
-#pragma unroll 4
-    for (int32_t t = part; t < p.inside; t += Parts) {
-        const uint8_t *from = x + offset_of(j, p, (uint32_t)t);
-        if constexpr (N == 4) {
-            const int32_t word = *(const int32_t *)from;
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                sum[e] = multiply_bytes(word, 1 << 8 * e, sum[e], j.is_signed);
-        } else {
-            sum[0] += j.is_signed ? (int8_t)*from : *from;
-        }
+    if (j.even) {
+#pragma unroll 8
+        for (int32_t t = part; t < p.inside; t += Parts)
+            sum_element<N>(sum, j, x + (int64_t)t * j.even);
+        return;
     }
+#pragma unroll 4
+    for (int32_t t = part; t < p.inside; t += Parts)
+        sum_element<N>(sum, j, x + offset_of(j, p, (uint32_t)t));
 }
 
 /* What a sum becomes, or 0 in a pad lane. */
@@ -171,6 +186,20 @@ static bool has_words(const window_tensor &x, int64_t stored)
     return whole;
 }
 
+/* `even` of a job. */
+static int32_t even_of(const pooling_job &j)
+{
+    const struct window &w = j.a.w;
+    bool whole = j.x.step[2] < INT32_MAX;
+    for (int d = 0; d < WINDOW_DIMS; d++) {
+        whole = whole && w.out[d] == 1 && w.begin[d] == 0 && w.kernel[d] == w.in[d] &&
+                w.dilation[d] == 1;
+        if (d > 0 && w.in[d - 1] > 1)
+            whole = whole && j.x.step[d - 1] == w.in[d] * j.x.step[d];
+    }
+    return whole ? (int32_t)j.x.step[2] : 0;
+}
+
 static pooling_divisor pooling_divisor_of(int64_t d)
 {
     return {d, divisor_of(d < INT32_MAX ? d : 1)};
@@ -198,6 +227,7 @@ static pooling_job job_of(const strata_run *r, bool *words)
     j.narrow = j.total < INT32_MAX;
     j.out = y->dtype;
     j.is_signed = r->in[0].dtype == STRATA_INT8;
+    j.even = even_of(j);
     return j;
 }
 
