@@ -193,6 +193,8 @@ static bool fill(resident_job *job, const strata_run *r,
         state.weight, depth, quantized_rows(s, lanes_of(tactic)), depth, 1, 0};
     job->n = (int32_t)s.out_stored;
     job->real = (int32_t)s.out_c;
+    /* What the layer before wrote last is in L2 still, where all has no room. */
+    job->backwards = !job->addend && s.in_stored > job->n;
     job->steps = (int32_t)(depth / l.depth);
     job->b_early = 1;
     job->scale = state.factor;

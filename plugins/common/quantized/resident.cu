@@ -167,7 +167,9 @@ const char *resident_refusal(int tile, const quantized_shape &s, const product_l
 static void resident_spread(resident_job *job, int tile, const product_launch &l)
 {
     const bool patch = tile == RESIDENT_PATCH;
-    job->step = job->by * l.rows;
+    job->origin = job->backwards ? job->units - 1 : 0;
+    job->sign = job->backwards ? -1 : 1;
+    job->step = job->sign * job->by * l.rows;
     job->to_step = job->step * job->to_row;
     job->apart = (patch ? job->patch.width : RESIDENT_SIDE) * job->to_row;
     job->flip = job->addend_unsigned ? 0 : QUANTIZED_FLIP;

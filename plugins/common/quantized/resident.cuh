@@ -43,6 +43,7 @@ struct resident_job : quantized_product_job {
     int32_t late;            /* it holds two units' pieces */
     int32_t rest;            /* stages that are not asked for at once: a unit's, or 0 */
     int32_t stage, expected; /* bytes, of a stage and of what comes */
+    int32_t origin, sign;    /* unit u is the rows' tile origin + sign*u */
     int32_t step;            /* rows from one of a block's units to its next */
     uint32_t flip, most;     /* of addends' bytes; of fractions in doubt (quick.cuh) */
     int64_t to_step, apart;  /* bytes of results: of `step`; to a thread's second row */

@@ -247,8 +247,9 @@ struct resident_warpgroup {
     {
         uint8_t *to = (uint8_t *)job.to + column;
         if constexpr (!C::Patch) {
-            const int32_t first = unit * C::Rows + down * 64 + row;
-            return {to + first * job.to_row, column < job.n ? job.m - first : 0};
+            const int32_t first = resident_first<C>(job, unit) + down * 64 + row;
+            const int32_t none = job.backwards ? INT32_MIN : 0; /* and stays below 1 */
+            return {to + first * job.to_row, column < job.n ? job.m - first : none};
         }
         const resident_place p = resident_place_of(job.patch, unit * C::Down + down);
         const int32_t y = p.row + row / 8, x = p.column + row % 8;

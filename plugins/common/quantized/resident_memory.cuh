@@ -145,6 +145,13 @@ static __device__ inline resident_place resident_place_of(const resident_patch &
             (int32_t)(rest - row * patch.across.d) * RESIDENT_SIDE};
 }
 
+/* The first row of a unit that is a tile of rows. */
+template <class C>
+static __device__ inline int32_t resident_first(const resident_job &job, int32_t unit)
+{
+    return (job.origin + job.sign * unit) * C::Rows;
+}
+
 /* What thread 0 asks the copy engine for, as far as stages are free: of a unit a piece
  * after the other, or its patches. */
 template <class C>
@@ -167,7 +174,8 @@ struct resident_producer {
         else if (job.window.on)
             copy_pixels(to, barrier);
         else
-            copy_matrix(to, &job.a, barrier, step * C::Row, unit * C::Rows, 0);
+            copy_matrix(to, &job.a, barrier, step * C::Row, resident_first<C>(job, unit),
+                        0);
     }
     /* Every second pixel, or so: the copy engine finds those behind the first. All that
      * says where is read here: the compiler would fetch it in every unit of every warp.
@@ -177,7 +185,7 @@ struct resident_producer {
         const product_window *window = &job.window;
         asm volatile("" : "+l"(window));
         const product_window &w = *window;
-        const uint32_t row = (uint32_t)unit * C::Rows;
+        const uint32_t row = (uint32_t)resident_first<C>(job, unit);
         const uint32_t image = divide_by(row, w.pixels);
         const uint32_t pixel = row - image * w.pixels.d;
         const uint32_t y = divide_by(pixel, w.width), x = pixel - y * w.width.d;
