@@ -11,7 +11,8 @@
 
 enum {
     BLOCKS = 3, /* of a multiprocessor */
-    GROUPS = 3  /* where one block has all of it */
+    GROUPS = 3, /* where one block has all of it */
+    BRIEF_THREADS = 1024
 };
 
 template <typename T, class S>
@@ -67,6 +68,7 @@ struct pooled_state {
     convolution_state convolution; /* whose params begin the layer's, with its weights */
     struct window pool;
     bool bytes;
+    pooled_brief brief; /* where there are such */
 };
 
 typedef stem_launch<pooled_job> launch;
@@ -223,10 +225,34 @@ static int accept_bytes(const strata_node *n)
     return status == STRATA_OK ? pooled_accept(n) : status;
 }
 
+static int prepare_bytes(const strata_node *n, pooled_state *s)
+{
+    const strata_pooled_convolution *p = (const strata_pooled_convolution *)n->params;
+    const cudaStream_t stream = (cudaStream_t)n->stream;
+    void *brief;
+    const int status = quantized_pack(n, sizeof s->brief, &brief);
+    if (status != STRATA_OK)
+        return status;
+    pooled_brief_kernel<<<1, BRIEF_THREADS, 0, stream>>>(
+        (const float *)n->weight[POOLED_SCALE_OUT].data, (int32_t)p->zero_out,
+        n->out[0].dtype == STRATA_UINT8, (pooled_brief *)brief);
+    cudaError_t e = cudaGetLastError();
+    if (e == cudaSuccess) /* runs hand it to kernels as a constant */
+        e = cudaMemcpyAsync(&s->brief, brief, sizeof s->brief, cudaMemcpyDeviceToHost,
+                            stream);
+    if (e == cudaSuccess)
+        e = cudaStreamSynchronize(stream);
+    return e == cudaSuccess ? STRATA_OK
+                            : STRATA_FAIL(n, STRATA_EDEVICE, "asking of halves: %s (%s)",
+                                          cudaGetErrorString(e), cudaGetErrorName(e));
+}
+
 static int pooled_setup(const strata_node *n, void *state)
 {
     pooled_state *s = (pooled_state *)state;
     int status = pooled_resolve_all(n, s);
+    if (status == STRATA_OK && s->bytes)
+        status = prepare_bytes(n, s);
     if (status != STRATA_OK)
         return status;
     const launch *const *l = launches_of(s);
@@ -250,6 +276,7 @@ static pooled_job job_of(const strata_run *r, const pooled_state *s, const launc
     job.scale_out = (const float *)r->weight[POOLED_SCALE_OUT].data;
     job.zero_out = (int32_t)p->zero_out;
     job.is_unsigned = r->out[0].dtype == STRATA_UINT8;
+    job.brief = s->brief;
     job.stem = stem_wgmma_job_of(r, tail_of(r->params));
     job.stem.high = (uint32_t)w->out[1];
     job.pitch = (uint32_t)pixel_pitch(&r->out[0]);

@@ -8,7 +8,8 @@ plugins_pooled_convolution_la_LIBADD = $(POINTWISE_LIBS)
 LAYER_CASES += tests/plugins/pooled_convolution.c
 
 CUDA_PLUGIN_KERNELS += plugins/pooled_convolution/cuda.cu
-EXTRA_DIST += plugins/pooled_convolution/walk.cuh plugins/pooled_convolution/threes.cuh
+EXTRA_DIST += plugins/pooled_convolution/walk.cuh plugins/pooled_convolution/bytes.cuh \
+	plugins/pooled_convolution/threes.cuh
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/pooled_convolution-cuda.la
 plugins_pooled_convolution_cuda_la_SOURCES =

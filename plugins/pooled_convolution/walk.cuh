@@ -11,8 +11,8 @@
 #ifndef PLUGINS_POOLED_CONVOLUTION_WALK_CUH
 #define PLUGINS_POOLED_CONVOLUTION_WALK_CUH
 
-#include "plugins/common/quantized/round.cuh"
 #include "plugins/convolution/cuda/stem/wgmma.cuh"
+#include "plugins/pooled_convolution/bytes.cuh"
 
 enum { MOST_POOLED = 3 }; /* columns of a maximum */
 
@@ -28,6 +28,7 @@ struct pooled_job {
     int32_t kernel_w, stride_w, begin_w;
     bool cut; /* the last maximum's columns end with the results */
     int32_t zero_out, is_unsigned;
+    pooled_brief brief; /* of bytes */
 };
 
 /* A row of maxima of a tile. */
@@ -78,36 +79,41 @@ struct pooled_result {
     }
 };
 
-/* Of halves a quotient by less than 2^-60 saturates and one by more than 2^60 is nearly
- * 0, as by these: nothing is called while products run. */
 template <class S>
 struct pooled_result<pooled_rounded<S>> {
     typedef uint8_t Element;
-    quantized_rounding rounding;
-    uint32_t flip;
+    const pooled_brief &brief;
+    const quantized_rounding rounding;
+    const uint32_t flip;
 
     __device__ inline explicit pooled_result(const pooled_job &job)
-        : rounding(job.scale_out, job.zero_out, job.is_unsigned ? 128 : 0),
+        : brief(job.brief),
+          rounding(pooled_rounding(job.scale_out, job.zero_out, job.is_unsigned)),
           flip(job.is_unsigned ? QUANTIZED_FLIP : 0)
     {
-        rounding.scale = smaller(larger(rounding.scale, 0x1p-60f), 0x1p60f);
-        rounding.inverse = __frcp_rn(rounding.scale);
-        rounding.limit = rounding.scale * 1024;
     }
-    __device__ inline void put(uint8_t *y, const uint4 &eight) const
+    __device__ inline uint2 round(const pack<__half2, 4> &x) const
     {
-        pack<__half2, 4> x;
         int32_t whole[8];
-        memcpy(&x, &eight, sizeof x);
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const float2 two = __half22float2(x.v[i]);
             whole[2 * i] = rounding.whole(rounding.divide(two.x));
             whole[2 * i + 1] = rounding.whole(rounding.divide(two.y));
         }
-        *(uint2 *)y =
-            make_uint2(saturate_four(whole[0], whole[1], whole[2], whole[3]) ^ flip,
-                       saturate_four(whole[4], whole[5], whole[6], whole[7]) ^ flip);
+        return make_uint2(saturate_four(whole[0], whole[1], whole[2], whole[3]) ^ flip,
+                          saturate_four(whole[4], whole[5], whole[6], whole[7]) ^ flip);
+    }
+    /* A sum is NaN where one of them is. */
+    __device__ inline void put(uint8_t *y, const uint4 &eight) const
+    {
+        pack<__half2, 4> x;
+        memcpy(&x, &eight, sizeof x);
+        const __half2 sum = __hadd2(__hadd2(x.v[0], x.v[1]), __hadd2(x.v[2], x.v[3]));
+        *(uint2 *)y = brief.is && __hbeq2(sum, sum)
+                          ? make_uint2(pooled_word(brief, x.v[0], x.v[1]),
+                                       pooled_word(brief, x.v[2], x.v[3]))
+                          : round(x);
     }
 };
 
