@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "io/weights/weights.h"
 #include "planner/planner.h"
 
 TestSuite(cuda_network, .fini = remove_files, .timeout = 600);
@@ -199,4 +200,83 @@ Test(cuda_network, concatenates_any_number_of_inputs)
             cr_expect_arr_eq(&y[(b * INPUTS + i) * PART], &x[b * PART], PART * sizeof *x,
                              "image %d, input %d", b, i);
     close_net(&n);
+}
+
+/* ---- products of lines at any place --------------------------------------------------
+ */
+
+enum { ODD = 75, ODD_UNITS = 3, ODD_IMAGES = 5 };
+
+/* Beside the network file: units of 1 and `little`, which a product of ones sums up. */
+static void write_odd(const char *precision, const char *impl, float little)
+{
+    static float weight[ODD_UNITS][ODD], bias[ODD_UNITS] = {-1, -1, -1};
+    const struct weight_view views[] = {
+        {"w.weight", WEIGHT_F32, 2, {ODD_UNITS, ODD}, weight, sizeof weight},
+        {"w.bias", WEIGHT_F32, 1, {ODD_UNITS}, bias, sizeof bias},
+    };
+    char text[512], path[80];
+    for (int i = 0; i < ODD_UNITS; i++) {
+        weight[i][0] = 1;
+        weight[i][ODD / 2] = little;
+    }
+    snprintf(text, sizeof text,
+             "[network]\nformat = 1\noutputs = y\n[build]\nprecision = %s\n"
+             "math = tensor_op\ncosts = analytic\n[input x]\nshape = %d x %d\n"
+             "[weights w]\nfile = net.ini.w.safetensors\n[layer y]\n"
+             "type = FullyConnected\nunits = %d\nweights = w:w\nimpl = %s\n",
+             precision, ODD_IMAGES, ODD, ODD_UNITS, impl);
+    write_text(text);
+    snprintf(path, sizeof path, "%s.w.safetensors", net_path);
+    cr_assert_eq(weights_save(path, views, ARRAY_LENGTH(views), NULL), STRATA_OK);
+}
+
+/* Fails where the impl is not there, or not for that device. */
+static int run_odd(strata_handle *h, float *y)
+{
+    float x[ODD_IMAGES * ODD];
+    char path[80];
+    struct net n = {.handle = h};
+    strata_error err = {0};
+    for (size_t i = 0; i < ARRAY_LENGTH(x); i++)
+        x[i] = 1;
+    OK(strata_registry_create(&n.registry, NULL, &err));
+    int status = strata_network_load(&n.network, net_path, n.registry, NULL, &err);
+    if (status == STRATA_OK)
+        status = strata_engine_build(&n.engine, h, n.network, &err);
+    if (status == STRATA_OK) {
+        OK(strata_context_create(&n.context, n.engine, h, &err));
+        OK(strata_copy_in(n.context, 0, x, &err));
+        OK(strata_context_run(n.context, &err));
+        OK(strata_copy_out(n.context, 1, y, &err));
+    }
+    close_net(&n);
+    snprintf(path, sizeof path, "%s.w.safetensors", net_path);
+    unlink(path);
+    return status;
+}
+
+/* 1 + little is 1 in halves, so that a product that is rounded before its bias of -1
+ * comes to it is 0. */
+Test(cuda_network, a_bias_is_added_before_a_product_is_rounded)
+{
+    static const char *const impls[] = {"cublaslt_0", "cublaslt_1", "cublaslt_2",
+                                        "cublaslt_3", "cuda"};
+    static const struct {
+        const char *precision;
+        float little;
+    } halves[] = {{"fp16", 1.0F / 4096}, {"bf16", 1.0F / 512}};
+    int ran = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(impls) * ARRAY_LENGTH(halves); i++) {
+        const char *impl = impls[i / 2], *precision = halves[i % 2].precision;
+        float y[ODD_IMAGES * ODD_UNITS];
+        strata_handle *h = need_cuda();
+        write_odd(precision, impl, halves[i % 2].little);
+        if (run_odd(h, y) != STRATA_OK)
+            continue;
+        ran++;
+        for (size_t k = 0; k < ARRAY_LENGTH(y); k++)
+            cr_expect_eq(y[k], halves[i % 2].little, "%s, %s: %g", impl, precision, y[k]);
+    }
+    cr_expect_gt(ran, 0, "no impl takes it");
 }

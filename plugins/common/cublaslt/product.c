@@ -160,18 +160,34 @@ static int has_aligned_lines(const struct cublaslt_problem *p)
 }
 
 /* The library's kernels for Hopper sum product, bias and addend in FP32. Those it takes
- * for lines at any place, and has for other devices, round the sum of product and addend
- * to the result's dtype before the bias comes to it, in another kernel: where they
- * cancel, more is lost than by one rounding at the end. docs/log/layers.md tells more. */
-static int rounds_between(const strata_node *n, const struct cublaslt_problem *p)
+ * for lines at any place, and with an addend has for other devices, round the result to
+ * its dtype before the bias comes to it, in another kernel: where they cancel, more is
+ * lost than by one rounding at the end. docs/log/layers.md tells more. */
+static int rounds_before_bias(const strata_node *n, const struct cublaslt_problem *p)
 {
     const int halves = p->result == STRATA_FP16 || p->result == STRATA_BF16;
-    return halves && p->bias && p->addend && !(n->sm >= 90 && has_aligned_lines(p));
+    const int fused = has_aligned_lines(p) && (n->sm >= 90 || !p->addend);
+    return halves && p->bias && !fused;
 }
 
-int cublaslt_plan(const strata_node *n, const struct cublaslt_problem *problem, int rank,
+/* An addend is not rounded on the way, so a bias becomes one. */
+static void lay_bias(struct cublaslt_plan *plan, struct cublaslt_problem *p,
+                     const void *bias)
+{
+    plan->laid = (struct cublaslt_bias){.values = bias,
+                                        .rows = p->m,
+                                        .columns = p->n,
+                                        .pitch = p->ldd,
+                                        .batch = p->batch,
+                                        .step = p->d_stride};
+    p->bias = 0;
+    p->beta = 1;
+}
+
+int cublaslt_plan(const strata_node *n, const struct cublaslt_problem *given, int rank,
                   const void *bias, struct cublaslt_plan *out)
 {
+    struct cublaslt_problem described = *given, *problem = &described;
     cublasLtMatmulHeuristicResult_t results[CUBLASLT_RANKS];
     cublasLtMatmulPreferenceOpaque_t preference;
     const void *aligned = (const void *)(uintptr_t)256; /* only its alignment counts */
@@ -180,17 +196,19 @@ int cublaslt_plan(const strata_node *n, const struct cublaslt_problem *problem, 
     memset(out, 0, sizeof *out);
     if (!problem->m || !problem->n || !problem->k || !problem->batch)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "cuBLASLt takes no empty matrices");
-    if (rounds_between(n, problem))
+    if (rounds_before_bias(n, problem) && problem->addend)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
                            "cuBLASLt rounds the sum of product and addend before it adds "
                            "the bias");
+    if (rounds_before_bias(n, problem))
+        lay_bias(out, problem, bias ? bias : aligned);
     int status = cublaslt_library_get(n, &out->library, &out->handle);
     if (status != STRATA_OK)
         return status;
     out->workspace = room(problem);
     out->addend = problem->addend;
     out->alpha = factor(problem, problem->alpha);
-    out->beta = factor(problem, problem->addend ? problem->beta : 0);
+    out->beta = factor(problem, problem->addend || out->laid.values ? problem->beta : 0);
     if ((s = set_layouts(out, problem)) ||
         (s = set_operation(out, problem, bias ? bias : aligned)) ||
         (s = set_preference(out->library, out->workspace, &preference)))
@@ -216,7 +234,11 @@ int cublaslt_plan(const strata_node *n, const struct cublaslt_problem *problem, 
 int cublaslt_run(const strata_run *r, const struct cublaslt_plan *plan, const void *a,
                  const void *b, const void *c, void *d)
 {
-    cublasStatus_t s = plan->library->cublasLtMatmul(
+    const int status =
+        plan->laid.values ? cublaslt_lay_bias(r, &plan->laid, d) : STRATA_OK;
+    if (status != STRATA_OK)
+        return status;
+    const cublasStatus_t s = plan->library->cublasLtMatmul(
         plan->handle, (cublasLtMatmulDescOpaque_t *)&plan->operation, &plan->alpha, a,
         (cublasLtMatrixLayoutOpaque_t *)&plan->a, b,
         (cublasLtMatrixLayoutOpaque_t *)&plan->b, &plan->beta, plan->addend ? c : d,

@@ -8,6 +8,7 @@
 #ifndef PLUGINS_COMMON_CUBLASLT_PRODUCT_H
 #define PLUGINS_COMMON_CUBLASLT_PRODUCT_H
 
+#include "plugins/common/cublaslt/bias.h"
 #include "plugins/common/cublaslt/library.h"
 
 #define CUBLASLT_RANKS 8
@@ -41,6 +42,7 @@ struct cublaslt_plan {
     cublasLtMatmulAlgo_t algorithm;
     size_t workspace; /* bytes: room for any algorithm; no less for more rows */
     int32_t addend;
+    struct cublaslt_bias laid; /* into D ahead of the product, which adds it as C */
     union cublaslt_factor {
         float real;
         int32_t whole; /* of integers */
