@@ -256,6 +256,8 @@ static void find_made_types(struct loader *l)
         l->net->shortcut_convolution = find_made(l, "core::ShortcutConvolution@1");
     if (has_type(l, "core::Convolution@1") && has_type(l, "core::Pooling@1"))
         l->net->pooled_convolution = find_made(l, "core::PooledConvolution@1");
+    if (has_type(l, "core::MatrixMultiply@1") && has_type(l, "core::Attention@1"))
+        l->net->self_attention = find_made(l, "core::SelfAttention@1");
     if (has_type(l, "core::Reduce@1"))
         l->net->pooling = find_made(l, "core::Pooling@1");
     if (!has_type(l, "core::Dequantize@1"))

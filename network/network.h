@@ -201,7 +201,7 @@ struct strata_network {
      * there is none, or no use for it. */
     const struct registry_layer *pointwise, *pooling, *slice, *gated, *projection,
         *perceptron, *inverted_residual, *bottleneck, *shortcut_convolution,
-        *pooled_convolution;
+        *pooled_convolution, *self_attention;
     const struct registry_layer *quantized_convolution, *quantized_deconvolution,
         *quantized_product, *quantized_sum, *quantized_pooling, *quantized_attention;
     const strata_network *base;    /* NULL; or that of which this is a version for other

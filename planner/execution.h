@@ -38,7 +38,8 @@ enum made_kind {
     MADE_INVERTED_RESIDUAL,
     MADE_BOTTLENECK,
     MADE_SHORTCUT_CONVOLUTION,
-    MADE_POOLED_CONVOLUTION
+    MADE_POOLED_CONVOLUTION,
+    MADE_SELF_ATTENTION
 };
 
 /* Of those, at most: a Bottleneck's with a shortcut. */
@@ -67,6 +68,7 @@ struct made_layer {
         strata_bottleneck bottleneck;
         strata_shortcut_convolution shortcut_convolution;
         strata_pooled_convolution pooled_convolution;
+        strata_self_attention self_attention;
     } params;
     const void *own_params; /* of the network's layer, in their place; or NULL */
     struct network_weight weights[MADE_WEIGHTS]; /* names: network's */

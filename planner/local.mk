@@ -45,6 +45,7 @@ PLANNER_SOURCES = \
 	planner/explain/json.c \
 	planner/explain/text.c \
 	planner/facts.c \
+	planner/fuse/attend.c \
 	planner/fuse/fuse.c \
 	planner/fuse/group.c \
 	planner/fuse/chain.h \

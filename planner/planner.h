@@ -336,6 +336,8 @@ void made_layer_settle(struct made_layer *m);
 int planner_make_quantized(struct planner *planner, strata_error *err);
 /* fuse/project.c: products with what stands around them. Before the Pointwise groups. */
 int planner_make_projections(struct planner *planner, strata_error *err);
+/* fuse/attend.c: products with the Attention behind them. Behind the projections. */
+int planner_make_attentions(struct planner *planner, strata_error *err);
 /* fuse/residual.c: 1x1, windows and 1x1 behind each other. Before the Perceptrons. */
 int planner_make_residuals(struct planner *planner, strata_error *err);
 /* fuse/pooled.c: a Convolution and the maxima behind it. Behind the residual blocks. */

@@ -711,6 +711,15 @@ typedef struct strata_attention {
     int32_t present; /* give present_k and present_v; always with cache */
 } strata_attention;
 
+/* SelfAttention: rows of x (batch x sequence x K) times a constant matrix, `b` (K x N, or
+ * N x K transposed), with `bias` (N), are queries, keys and values side by side, and go
+ * through an Attention with `heads`, without mask, past and lengths. */
+typedef struct strata_self_attention {
+    strata_matrix_multiply product; /* transpose_b and units alone */
+    strata_attention attention;     /* all but cache, present and scores */
+} strata_self_attention;
+enum { STRATA_SELF_ATTENTION_B, STRATA_SELF_ATTENTION_BIAS };
+
 /* Attention of E4M3: inputs q, k, v, mask and lengths as Attention's, q, k and v times the
  * weights scale_q, scale_k and scale_v, also the parts of a packed q. Weights of the
  * softmax may be rounded to E4M3, in steps of a power of two by their row's largest. Of

@@ -311,6 +311,8 @@ int planner_make_nodes(struct planner *planner, strata_error *err)
     if (status == STRATA_OK && net->build.fusion)
         status = planner_make_projections(planner, err);
     if (status == STRATA_OK && net->build.fusion)
+        status = planner_make_attentions(planner, err);
+    if (status == STRATA_OK && net->build.fusion)
         status = planner_make_residuals(planner, err);
     if (status == STRATA_OK && net->build.fusion)
         status = planner_make_shortcuts(planner, err);

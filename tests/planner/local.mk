@@ -8,6 +8,7 @@ CRITERION_TESTS += \
 	tests/planner/explain_network \
 	tests/planner/fuse \
 	tests/planner/fusion/blocks \
+	tests/planner/fusion/attend \
 	tests/planner/fusion/bottleneck \
 	tests/planner/fusion/groups \
 	tests/planner/fusion/inverted \
@@ -68,6 +69,10 @@ tests_planner_fusion_bottleneck_SOURCES = tests/planner/fusion/bottleneck.c \
 	tests/planner/fusion/fusing.h tests/planner/planning.h \
 	tests/engine/engine_session.h
 tests_planner_fusion_shortcut_SOURCES = tests/planner/fusion/shortcut.c \
+	tests/planner/fusion/chains.h tests/planner/fusion/prices.h \
+	tests/planner/fusion/fusing.h tests/planner/planning.h \
+	tests/engine/engine_session.h
+tests_planner_fusion_attend_SOURCES = tests/planner/fusion/attend.c \
 	tests/planner/fusion/chains.h tests/planner/fusion/prices.h \
 	tests/planner/fusion/fusing.h tests/planner/planning.h \
 	tests/engine/engine_session.h
