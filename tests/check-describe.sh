@@ -39,6 +39,7 @@ needs() {
     core::RoiAlign | core::Scatter | core::Select) echo 'inputs = x, x1, x2' ;;
     core::Scale) echo 'scale = 0.3' ;;
     core::Shuffle) echo 'first = 0, 2, 3, 1' ;;
+    core::SelfAttention) printf '%s\n' 'units = 18' 'heads = 2' ;;
     core::ShortcutConvolution) printf '%s\n' 'inputs = x, x' 'filters = 4' 'kernel = 3x3' 'pad = 1' ;;
     core::Slice) printf '%s\n' 'begin = 0, 1, 0, 0' 'end = 1, 3, 6, 6' ;;
     core::TopK) echo 'k = 2' ;;
@@ -64,6 +65,7 @@ inputs_of() {
     core::RNN) echo 3x2x4 ;;
     core::RoiAlign) echo 1x4x6x6 3x4 3:i64 ;;
     core::Scatter) echo 6x4 3x4:i64 3x4 ;;
+    core::SelfAttention) echo 2x5x8 ;;
     core::Select) echo 1x4x6x6:bool 1x4x6x6 6 ;;
     *) echo 1x4x6x6 ;;
     esac

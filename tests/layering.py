@@ -52,10 +52,11 @@ PLUGIN_HEADERS = {"strata/plugin.h", "strata/layers.h", "strata/half.h", "strata
 OUTSIDE = {"tests", "fuzz", "bench", "examples", "python", "serving"}
 # What Python's checker of layers, an extension of its own, sees of the rooms.
 CHECKER = {"check/check.h", "check/rules.h"}
-# Layers made of another one, whose headers they see.
-MADE_OF = {"deconvolution": "convolution", "pooled_convolution": "convolution",
-           "projection": "matrix_multiply", "shortcut_convolution": "convolution",
-           "quantized_attention": "attention"}
+# Layers made of others, whose headers they see.
+MADE_OF = {"deconvolution": ["convolution"], "pooled_convolution": ["convolution"],
+           "projection": ["matrix_multiply"], "shortcut_convolution": ["convolution"],
+           "quantized_attention": ["attention"],
+           "self_attention": ["attention", "matrix_multiply"]}
 CORE_LINES = 4000
 FOLDER_FILES = 25
 # A file a layer, whose name says which: it grows with the layers.
@@ -105,7 +106,7 @@ def includes(path):
 def own_layer(path, header):
     """A plugin sees its own layer's folder, that of what it is made of, and plugins/common."""
     layer = path.split("/")[1]
-    folders = [f"plugins/{x}/" for x in (layer, MADE_OF.get(layer)) if x]
+    folders = [f"plugins/{x}/" for x in (layer, *MADE_OF.get(layer, []))]
     return header.startswith((*folders, "plugins/common/"))
 
 
@@ -301,8 +302,8 @@ def foreign_sources():
             continue
         with open(stanza, encoding="utf-8") as f:
             named = re.findall(r"(?<![\w/])[a-z]\w*/[\w/]+\.(?:c|h|cu|cuh|lo)\b", f.read())
-        own = (f"plugins/{layer}/", f"plugins/{MADE_OF.get(layer, layer)}/",
-               "plugins/common/", "tests/plugins/")
+        own = (f"plugins/{layer}/", "plugins/common/", "tests/plugins/",
+               *(f"plugins/{x}/" for x in MADE_OF.get(layer, [])))
         wrong += [f"{stanza} names {path}" for path in named if not path.startswith(own)]
     return wrong
 

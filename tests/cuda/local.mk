@@ -38,6 +38,7 @@ EXTRA_DIST += tests/cuda/modules/cublaslt.ini tests/cuda/modules/projection-cuda
 	tests/cuda/modules/inverted_residual-cuda.ini \
 	tests/cuda/modules/bottleneck-cuda.ini \
 	tests/cuda/modules/pooled_convolution-cuda.ini \
+	tests/cuda/modules/self_attention-cuda.ini \
 	tests/cuda/modules/shortcut_convolution-cuda.ini
 if HAVE_CUDNN
 CRITERION_TESTS += tests/cuda/cudnn
