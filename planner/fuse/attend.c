@@ -58,8 +58,8 @@ static struct made_layer make(const struct planner *planner,
 
 static int add_group(struct planner *planner, const int *nodes, strata_error *err)
 {
-    const struct made_layer made = make(planner, planner->nodes[nodes[0]].layer,
-                                        planner->nodes[nodes[1]].layer);
+    const struct made_layer made =
+        make(planner, planner->nodes[nodes[0]].layer, planner->nodes[nodes[1]].layer);
     members_link(planner, nodes, 2);
     const int status = planner_add_group(planner, nodes[0], &made, 2, together, err);
     return status == STRATA_OK ? members_note(planner, nodes, 2, together, err) : status;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * SelfAttention on Hopper's tensor cores, what a warpgroup does with 64 tokens of a
- * sequence and the columns of one head: their product, then attention. Its queries stay in
- * registers, as a thread's sums lie as the next product wants a factor; keys and values go
- * to shared memory, as halves, where both warpgroups read all of them.
+ * sequence and the columns of one head: their product, then attention. Its queries stay
+ * in registers, as a thread's sums lie as the next product wants a factor; keys and
+ * values go to shared memory, as halves, where both warpgroups read all of them.
  */
 #ifndef PLUGINS_SELF_ATTENTION_HEADS_CUH
 #define PLUGINS_SELF_ATTENTION_HEADS_CUH
@@ -16,9 +16,8 @@ enum { SELF_BOTH = 1 }; /* a named barrier, of both warpgroups */
 /* d = a*b + (add ? d : 0) of 64 x 128, a depth of 16: a in registers, the depth along the
  * rows of b. */
 #define SELF_SCORES(type, name)                                                          \
-    static __device__ inline void self_scores(type, float (&d)[16][4],                   \
-                                              const uint32_t (&x)[4], uint64_t y,        \
-                                              int32_t add)                               \
+    static __device__ inline void self_scores(                                           \
+        type, float(&d)[16][4], const uint32_t(&x)[4], uint64_t y, int32_t add)          \
     {                                                                                    \
         asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %69, 0;\n"                        \
                      "wgmma.mma_async.sync.aligned.m64n128k16.f32." name "." name        \
@@ -72,9 +71,10 @@ struct self_consumer {
         const int c = (int)threadIdx.x;
         if (c < C::Columns)
             memory.biases[c] =
-                job.bias ? __ldg(job.bias + (c / SELF_DIM * job.heads + p.head) * SELF_DIM +
-                                 c % SELF_DIM)
-                         : 0;
+                job.bias
+                    ? __ldg(job.bias + (c / SELF_DIM * job.heads + p.head) * SELF_DIM +
+                            c % SELF_DIM)
+                    : 0;
     }
 
     /* ---- queries, keys and values ---- */
@@ -92,8 +92,7 @@ struct self_consumer {
 #pragma unroll
             for (int d = 0; d < SELF_ROW / SELF_STEP; d++)
                 product<T, C::Columns>::scores(sum, a + d * SELF_STEP / 16,
-                                               b + d * SELF_STEP / 16,
-                                               step > 0 || d > 0);
+                                               b + d * SELF_STEP / 16, step > 0 || d > 0);
             multiply_commit();
             multiply_wait<1>();
             if (before >= 0)
@@ -125,8 +124,8 @@ struct self_consumer {
         }
     }
 
-    /* Where this lane's row of a matrix of 8 x 8 lies: piece 2 * d and the next one of the
-     * warp's rows, which begin at `rows`. */
+    /* Where this lane's row of a matrix of 8 x 8 lies: piece 2 * d and the next one of
+     * the warp's rows, which begin at `rows`. */
     static __device__ inline uint32_t piece(uint32_t rows, int d)
     {
         return rows + lane() % 16 * SELF_ROW + ((d * 2 + lane() / 16) ^ lane() % 8) * 16;
@@ -219,8 +218,8 @@ struct self_consumer {
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 const float(&v)[4] = o[d * 2 + i / 2];
-                x[i] = pack_two(T(), v[i % 2 * 2] * by[i % 2],
-                                v[i % 2 * 2 + 1] * by[i % 2]);
+                x[i] =
+                    pack_two(T(), v[i % 2 * 2] * by[i % 2], v[i % 2 * 2 + 1] * by[i % 2]);
             }
             store_matrices(piece(at, d), x);
         }
@@ -232,8 +231,8 @@ struct self_consumer {
     {
         enum { PIECES = SELF_ROW / 16 };
         const int32_t first = first_token();
-        T *to = (T *)job.y + p.sequence * job.y_batch + first * job.y_row +
-                p.head * SELF_DIM;
+        T *to =
+            (T *)job.y + p.sequence * job.y_batch + first * job.y_row + p.head * SELF_DIM;
         if (p.sequence >= job.sequences)
             return;
 #pragma unroll
@@ -247,9 +246,9 @@ struct self_consumer {
         }
     }
 
-    /* A unit's. Behind the first barrier both warpgroups are done with the keys and values
-     * of the unit before, and the biases of this one are there; behind the second all keys
-     * and values are, and nobody reads the biases again. */
+    /* A unit's. Behind the first barrier both warpgroups are done with the keys and
+     * values of the unit before, and the biases of this one are there; behind the second
+     * all keys and values are, and nobody reads the biases again. */
     __device__ inline void run_unit(const self_place &p)
     {
         halves q;

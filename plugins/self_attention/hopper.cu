@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * SelfAttention of FP16 and BF16 on Hopper's tensor cores: heads of 64 elements, sequences
- * of 128 tokens at most, each head of one in a block.
- *   hopper       any number of sequences
- *   hopper_pair  two of them in a cluster, which share the head's columns
+ * SelfAttention of FP16 and BF16 on Hopper's tensor cores: heads of 64 elements,
+ * sequences of 128 tokens at most, each head of one in a block. hopper       any number
+ * of sequences hopper_pair  two of them in a cluster, which share the head's columns
  */
 #include "plugins/matrix_multiply/pack.h"
 #include "plugins/self_attention/heads.cuh"
@@ -235,18 +234,12 @@ SELF_CALLBACKS(paired, 1)
 static const strata_row rows[] = {{{STRATA_F16_NCHW | STRATA_BF16_NCHW}, {STRATA_SAME}}};
 
 #define SELF_IMPL(number, text, callbacks)                                               \
-    {.id = number,                                                                       \
-     .device = STRATA_CUDA,                                                              \
-     .flags = STRATA_WEIGHT_PACKED,                                                      \
-     .min_sm = 90,                                                                       \
-     .max_sm = 90,                                                                       \
-     .name = text,                                                                       \
-     .rows = STRATA_ARRAY(rows),                                                         \
-     .efficiency = 0.6,                                                                  \
-     .state_size = sizeof(self_state),                                                   \
-     .accept = callbacks##_accept,                                                       \
-     .setup = callbacks##_setup,                                                         \
-     .run = callbacks##_run}
+    {                                                                                    \
+        .id = number, .device = STRATA_CUDA, .flags = STRATA_WEIGHT_PACKED,              \
+        .min_sm = 90, .max_sm = 90, .name = text, .rows = STRATA_ARRAY(rows),            \
+        .efficiency = 0.6, .state_size = sizeof(self_state),                             \
+        .accept = callbacks##_accept, .setup = callbacks##_setup, .run = callbacks##_run \
+    }
 static const strata_impl impls[] = {
     SELF_IMPL(1, "hopper", alone),
     SELF_IMPL(2, "hopper_pair", paired),

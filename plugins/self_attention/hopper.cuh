@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * SelfAttention on Hopper's tensor cores, what a block's shared memory holds and how it is
- * filled. A block has all tokens of a sequence, 128 at most, and the columns of one head:
- * 64 of its queries, as many of its keys and of its values. So nothing passes from one
- * block to another, and queries, keys and values are not written.
+ * SelfAttention on Hopper's tensor cores, what a block's shared memory holds and how it
+ * is filled. A block has all tokens of a sequence, 128 at most, and the columns of one
+ * head: 64 of its queries, as many of its keys and of its values. So nothing passes from
+ * one block to another, and queries, keys and values are not written.
  *
  * A warp of its own asks the copy engine for pieces of the depth into a ring; two
  * warpgroups multiply them, half of the tokens each. With a pair two blocks of a cluster
@@ -51,18 +51,18 @@ struct self_tile {
 };
 
 struct self_job {
-    CUtensorMap a; /* depth, tokens, sequences */
-    CUtensorMap b; /* depth, columns of a head, heads, parts */
+    CUtensorMap a;     /* depth, tokens, sequences */
+    CUtensorMap b;     /* depth, columns of a head, heads, parts */
     const float *bias; /* of all columns, or NULL */
     void *y;
     int64_t y_row, y_batch; /* elements */
     int32_t steps;          /* pieces of the depth */
     int32_t tokens, sequences, heads;
-    int32_t units;          /* heads of all sequences, or of pairs of them */
-    divisor across;         /* sequences, or pairs of them */
-    int32_t left, right;    /* keys that a query sees beside its place */
-    int32_t open;           /* all queries see all SELF_TOKENS keys */
-    float scale;            /* times log2(e) */
+    int32_t units;       /* heads of all sequences, or of pairs of them */
+    divisor across;      /* sequences, or pairs of them */
+    int32_t left, right; /* keys that a query sees beside its place */
+    int32_t open;        /* all queries see all SELF_TOKENS keys */
+    float scale;         /* times log2(e) */
 };
 
 /* What a block has of a unit: a pair's last sequence may be past the last one. */

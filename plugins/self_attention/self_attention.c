@@ -206,19 +206,22 @@ static int self_attention_run(const strata_run *r)
 
 /* ---- the definition -------------------------------------------------------------- */
 
-static void reference_product(const strata_node *n, const double *x, const double *b,
-                              const double *bias, const strata_tensor *product, double *y)
+/* A row of the product, whichever way b lies along its own rows. */
+static void reference_row(const strata_node *n, const double *x, const double *b,
+                          const double *bias, int64_t units, double *y)
 {
     const strata_self_attention *p = n->params;
-    const int64_t depth = n->in[0].dims[2], units = product->dims[2];
-    for (int64_t i = 0; i < dense_count(product); i++) {
-        const double *row = x + i / units * depth;
-        const int64_t unit = i % units;
-        double sum = bias ? bias[unit] : 0;
+    const int64_t depth = n->in[0].dims[2];
+    for (int64_t i = 0; i < units; i++)
+        y[i] = bias ? bias[i] : 0;
+    if (p->product.transpose_b)
+        for (int64_t i = 0; i < units; i++)
+            for (int64_t k = 0; k < depth; k++)
+                y[i] += x[k] * b[i * depth + k];
+    else
         for (int64_t k = 0; k < depth; k++)
-            sum += row[k] * b[p->product.transpose_b ? unit * depth + k : k * units + unit];
-        y[i] = sum;
-    }
+            for (int64_t i = 0; i < units; i++)
+                y[i] += x[k] * b[k * units + i];
 }
 
 static int reference_run(const strata_node *n, const void *const *in,
@@ -235,8 +238,10 @@ static int reference_run(const strata_node *n, const void *const *in,
         return STRATA_FAIL(n, STRATA_ENOMEM, "no memory for %lld values",
                            (long long)count);
     const void *inputs[] = {values};
-    reference_product(n, in[0], weight[B], n->weight[BIAS].rank > 0 ? weight[BIAS] : NULL,
-                      &product, values);
+    for (int64_t row = 0; row < n->in[0].dims[0] * n->in[0].dims[1]; row++)
+        reference_row(n, (const double *)in[0] + row * n->in[0].dims[2], weight[B],
+                      n->weight[BIAS].rank > 0 ? weight[BIAS] : NULL, product.dims[2],
+                      values + row * product.dims[2]);
     status = attention_reference_run(&behind, inputs, NULL, out);
     free(values);
     return status;

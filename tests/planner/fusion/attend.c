@@ -37,8 +37,7 @@ static const struct chain_case chains[] = {
     {"an output between", HEAD("product, attention") PRODUCT("") ATTENTION(""), "product",
      0, 0},
     {"alpha", HEAD("attention") PRODUCT("alpha = 2\n") ATTENTION(""), "product", 0, 0},
-    {"scores",
-     HEAD("attention, attention:1") PRODUCT("") ATTENTION("scores = softmax\n"),
+    {"scores", HEAD("attention, attention:1") PRODUCT("") ATTENTION("scores = softmax\n"),
      "product", 0, 0},
     {"what a user multiplies by",
      "[network]\nformat = 1\noutputs = attention\n[input x]\nshape = 2 x 5 x 8\n"
