@@ -209,7 +209,7 @@ struct self_consumer {
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             const float sum = quad_sum(rows.sum[r]);
-            by[r] = sum == 0 ? 0 : 1 / sum; /* 0: it sees no key */
+            by[r] = sum == 0 ? 0 : reciprocal_near(sum); /* 0: it sees no key */
         }
         __syncwarp(); /* what lay there has been read */
 #pragma unroll
