@@ -10,6 +10,8 @@
 
 #include "plugins/common/product/tensor_map.cuh"
 
+#define LEAST_HEADS 64 /* of all sequences, a block each: half of the multiprocessors */
+
 /* Grid: clusters that go from unit to unit. */
 template <class C>
 static __global__ void __launch_bounds__(C::Threads, 1)
@@ -88,6 +90,8 @@ static const char *refusal(const strata_node *n, const struct attention_plan *p,
     if (depth < 1 || depth % 8 != 0 || depth > INT32_MAX / 2 ||
         p->batch * p->heads > INT32_MAX / 4)
         return "depths are whole pieces of 16 bytes";
+    if (p->batch * p->heads < LEAST_HEADS)
+        return "its heads would leave most multiprocessors idle";
     return pair && p->batch < 2 ? "pairs are of two sequences" : NULL;
 }
 
