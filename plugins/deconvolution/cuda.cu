@@ -3,11 +3,36 @@
  * Deconvolution on CUDA: the table of kernels, one tactic each.
  */
 #include "plugins/deconvolution/cuda/deconvolution.cuh"
+#include "plugins/deconvolution/cuda/hopper.cuh"
 
 static const strata_row direct_rows[] = {{{CUDA_FLOATS}, {STRATA_SAME}}};
 static const strata_row phases_rows[] = {
     {{STRATA_F16_NHWC8 | STRATA_F16_NHWC}, {STRATA_SAME}},
 };
+
+static const strata_row hopper_rows[] = {
+    {{STRATA_F16_NHWC8 | STRATA_F16_NHWC | STRATA_BF16_NHWC8 | STRATA_BF16_NHWC},
+     {STRATA_SAME}},
+};
+
+HOPPER_EACH(HOPPER_CALLBACKS)
+
+#define HOPPER_FIRST 40 /* id */
+#define HOPPER_IMPL(name_)                                                               \
+    {.id = HOPPER_FIRST + HOPPER_##name_,                                                \
+     .device = STRATA_CUDA,                                                              \
+     .flags = STRATA_WEIGHT_PACKED | STRATA_PITCHED_IN | STRATA_PITCHED_OUT,             \
+     .min_sm = 90,                                                                       \
+     .max_sm = 90,                                                                       \
+     .epilogues = CONVOLUTION_EPILOGUES & ~STRATA_EPILOGUE_RESIDUAL,                     \
+     .name = "hopper_" #name_,                                                           \
+     .rows = STRATA_ARRAY(hopper_rows),                                                  \
+     .activations = CUDA_ALL_ACTIVATIONS,                                                \
+     .efficiency = 0.6,                                                                  \
+     .state_size = sizeof(sides_state),                                                  \
+     .accept = hopper_##name_##_accept,                                                  \
+     .setup = hopper_##name_##_setup,                                                    \
+     .run = hopper_##name_##_run},
 
 #define PHASES_IMPL(id_, name_, tactic, share)                                           \
     {                                                                                    \
@@ -36,6 +61,7 @@ static const strata_impl impls[] = {
     PHASES_IMPL(22, "wgmma_128x128", phases_128x128, 0.5),
     PHASES_IMPL(23, "wgmma_128x64", phases_128x64, 0.45),
     PHASES_IMPL(24, "wgmma_64x64", phases_64x64, 0.4),
+    HOPPER_EACH(HOPPER_IMPL)
 };
 
 static const strata_extends deconvolution = {

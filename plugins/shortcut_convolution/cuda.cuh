@@ -36,7 +36,8 @@ struct shortcut_job : product_job {
 };
 
 template <class Take>
-static __device__ inline void product_with_source(const shortcut_job &job, int32_t step,
+static __device__ inline void product_with_source(const shortcut_job &job,
+                                                  const product_place &, int32_t step,
                                                   const Take &take)
 {
     if (step < job.own)

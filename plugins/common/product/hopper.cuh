@@ -41,7 +41,8 @@ struct product_producer {
     __device__ inline void load_a(const product_place &p, int32_t step, int32_t at) const
     {
         product_with_source(
-            job, step, [&](const CUtensorMap &a, const product_window &w, int32_t own) {
+            job, p, step,
+            [&](const CUtensorMap &a, const product_window &w, int32_t own) {
                 if (w.on)
                     load_window(a, w, p, (uint32_t)own, at);
                 else
@@ -244,8 +245,8 @@ struct product_consumer {
         const int32_t row = at.row + ((C::Turns ? 0 : group * C::Parts) + part) * 64;
         for (int p = 0; p < PANELS; p++)
             if (row < job.m && at.column + p * C::Panel < job.n)
-                store_matrix(&job.d, memory.panel(group, part * PANELS + p, buffer),
-                             at.column + p * C::Panel, row, at.batch);
+                product_put(job, memory.panel(group, part * PANELS + p, buffer),
+                            at.column + p * C::Panel, row, at.batch);
     }
 
     /* Until all warpgroups have read the ring, where results are to lie now. */

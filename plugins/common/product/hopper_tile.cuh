@@ -115,15 +115,6 @@ struct product_job {
     activation_args activation;
 };
 
-/* Take a piece of K of A from where it lies: `step` is the same there. A job whose A lies
- * in several tensors has a function of its own. */
-template <class Take>
-static __device__ inline void product_with_source(const product_job &job, int32_t step,
-                                                  const Take &take)
-{
-    take(job.a, job.window, step);
-}
-
 /* ---- tiles ----------------------------------------------------------------------------
  */
 
@@ -131,6 +122,25 @@ struct product_place {
     int32_t row, column, batch; /* the tile's first */
     bool apart;                 /* a pair's tiles are beside each other */
 };
+
+/* Take a piece of K of a tile's A from where it lies: `step` is the same there. A job
+ * whose A lies in several tensors, or depends on the columns, has a function of its own.
+ */
+template <class Take>
+static __device__ inline void product_with_source(const product_job &job,
+                                                  const product_place &, int32_t step,
+                                                  const Take &take)
+{
+    take(job.a, job.window, step);
+}
+
+/* A panel of results, from that row and column on, to where it lies. A job whose rows lie
+ * otherwise has a function of its own. */
+static __device__ inline void product_put(const product_job &job, uint32_t panel,
+                                          int32_t column, int32_t row, int32_t batch)
+{
+    store_matrix(&job.d, panel, column, row, batch);
+}
 
 /* The last of an odd number of row tiles makes pairs with itself. Of an odd number of
  * those one block has rows below all others, of which nothing is stored. */

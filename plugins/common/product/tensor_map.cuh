@@ -99,10 +99,12 @@ static bool tensor_map_boxes(CUtensorMap *map, const void *data, int32_t dtype, 
 /* Windows of images in channels-last order, dims C, W, H, N: pixels `pitch` elements
  * apart, a multiple of 16 bytes. The first window begins at (-begin_h, -begin_w), there
  * are `across` by `down` of them in an image; a box is one element of `rows` windows,
- * `depth` channels of it, swizzled. Outside the image lies 0. */
+ * `depth` channels of it, swizzled. Outside the image lies 0, and nothing is stored.
+ * line, image: elements from a line of pixels, from an image to the next; 0: they follow.
+ */
 struct tensor_map_window {
     uint64_t channels, width, height, images;
-    int64_t pitch;
+    int64_t pitch, line, image;
     int across, down, begin_h, begin_w, stride_h, stride_w, depth;
 };
 
@@ -110,9 +112,11 @@ static inline bool tensor_map_windows(CUtensorMap *map, const void *data, int32_
                                       const tensor_map_window &w, uint32_t rows)
 {
     const cuuint64_t sizes[4] = {w.channels, w.width, w.height, w.images};
-    const cuuint64_t pixel = (cuuint64_t)(w.pitch * tensor_map_size(dtype));
-    const cuuint64_t row = pixel * w.width;
-    const cuuint64_t steps[3] = {pixel, row, row * w.height};
+    const int64_t size = tensor_map_size(dtype);
+    const cuuint64_t pixel = (cuuint64_t)(w.pitch * size);
+    const cuuint64_t line = w.line ? (cuuint64_t)(w.line * size) : pixel * w.width;
+    const cuuint64_t image = w.image ? (cuuint64_t)(w.image * size) : line * w.height;
+    const cuuint64_t steps[3] = {pixel, line, image};
     const int low[2] = {-w.begin_w, -w.begin_h};
     /* of the last window's first element, from the last pixel */
     const int high[2] = {(w.across - 1) * w.stride_w - w.begin_w - ((int)w.width - 1),
@@ -120,14 +124,14 @@ static inline bool tensor_map_windows(CUtensorMap *map, const void *data, int32_
     const cuuint32_t strides[4] = {1, (cuuint32_t)w.stride_w, (cuuint32_t)w.stride_h, 1};
     if (pthread_once(&tensor_map_once, tensor_map_find) != 0 ||
         !tensor_map_entry_windows ||
-        tensor_map_entry_windows(map, tensor_map_dtype(dtype), 4, (void *)data, sizes,
-                                 steps, low, high, (cuuint32_t)w.depth, rows, strides,
-                                 CU_TENSOR_MAP_INTERLEAVE_NONE,
-                                 tensor_map_swizzle(w.depth * tensor_map_size(dtype)),
-                                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) != CUDA_SUCCESS)
+        tensor_map_entry_windows(
+            map, tensor_map_dtype(dtype), 4, (void *)data, sizes, steps, low, high,
+            (cuuint32_t)w.depth, rows, strides, CU_TENSOR_MAP_INTERLEAVE_NONE,
+            tensor_map_swizzle(w.depth * size), CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+            CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) != CUDA_SUCCESS)
         return false;
-    tensor_map_small(map, (int64_t)(row * w.height * w.images));
+    tensor_map_small(map, (int64_t)((w.images - 1) * image + (w.height - 1) * line +
+                                    (w.width - 1) * pixel + w.channels * size));
     return true;
 }
 

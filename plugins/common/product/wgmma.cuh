@@ -203,6 +203,17 @@ static __device__ inline void store_box(const CUtensorMap *map, uint32_t from, i
                  : "memory");
 }
 
+/* Rows of channels x.. to the pixels of an image from (h, w) on, by a map of windows of
+ * one element each, which says where a line of pixels ends. */
+static __device__ inline void store_window(const CUtensorMap *map, uint32_t from,
+                                           int32_t x, int32_t w, int32_t h, int32_t image)
+{
+    asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group "
+                 "[%0, {%1, %2, %3, %4}], [%5];\n" ::"l"(map),
+                 "r"(x), "r"(w), "r"(h), "r"(image), "r"(from)
+                 : "memory");
+}
+
 static __device__ inline void copy_group_commit(void)
 {
     asm volatile("cp.async.bulk.commit_group;\n" ::: "memory");

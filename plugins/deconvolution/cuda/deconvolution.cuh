@@ -8,6 +8,11 @@
 #include "plugins/convolution/cuda/convolution.cuh"
 #include "plugins/common/deconvolution/deconvolution.h"
 
+/* Of phases side by side. */
+struct sides_state : convolution_state {
+    int64_t side; /* columns of a phase */
+};
+
 static inline int deconvolution_resolve(const strata_node *n, convolution_state *s)
 {
     const strata_deconvolution *p = (const strata_deconvolution *)n->params;
