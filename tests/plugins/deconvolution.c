@@ -131,6 +131,37 @@ static const struct layer_case large[] = {
      .in = {S4(1, 40, 79, 111)}},
     {"Deconvolution", "filters = 8; kernel = 1x2; stride = 1x2",
      .in = {S4(1, 8, 150, 240)}},
+    /* Kernels of whole strides: rows and columns that are no whole tiles, several tiles a
+     * block, a tile with several phases' filters, as many phases as there may be. */
+    {"Deconvolution", "filters = 128; kernel = 2; stride = 2",
+     .in = {S4(1, 72, 96, 101)}},
+    {"Deconvolution", "filters = 64; kernel = 2; stride = 2",
+     .in = {S4(3, 136, 37, 43)}},
+    {"Deconvolution", "filters = 192; kernel = 2; stride = 2", .in = {S4(2, 40, 23, 29)}},
+    {"Deconvolution", "filters = 600; kernel = 2; stride = 2", .in = {S4(1, 8, 31, 47)}},
+    {"Deconvolution", "filters = 72; kernel = 3; stride = 3", .in = {S4(2, 64, 29, 31)}},
+    {"Deconvolution", "filters = 40; kernel = 4; stride = 4", .in = {S4(1, 200, 23, 37)}},
+    /* Windows: outputs that are no whole strides, begins before and behind the input. */
+    {"Deconvolution", "filters = 128; kernel = 4; stride = 2; pad = 1",
+     .in = {S4(1, 136, 25, 31)}},
+    {"Deconvolution", "filters = 200; kernel = 4x6; stride = 2x3; pad = 1x2x0x1",
+     .in = {S4(1, 72, 24, 27)}},
+    {"Deconvolution", "filters = 64; kernel = 4; stride = 2; pad = 1",
+     .in = {S4(1, 40, 67, 71)}},
+    {"Deconvolution", "filters = 256; kernel = 3; pad = 1", .in = {S4(1, 64, 33, 35)}},
+    {"Deconvolution", "filters = 32; kernel = 8; stride = 4; pad = 2",
+     .in = {S4(1, 64, 24, 25)}},
+    {"Deconvolution", "filters = 64; kernel = 2; stride = 2; output_size = 99x101",
+     .in = {S4(1, 64, 41, 43)}},
+    {"Deconvolution", "filters = 64; kernel = 2; stride = 2; pad = 5",
+     .in = {S4(1, 64, 61, 63)}},
+    {"Deconvolution", "filters = 64; kernel = 4; stride = 2; pad = 1",
+     .in = {S3(2, 72, 3000)}},
+    /* Without a bias, so that an epilogue may have it. */
+    {"Deconvolution", "filters = 128; kernel = 2; stride = 2", .in = {S4(2, 64, 41, 43)},
+     .absent = 2},
+    {"Deconvolution", "filters = 72; kernel = 4; stride = 2; pad = 1",
+     .in = {S4(1, 64, 33, 35)}, .absent = 2},
 };
 
 LAYER_CASES(Deconvolution, ORDINARY(cases), LARGE(large))
