@@ -141,11 +141,13 @@ static const struct layer_case large[] = {
     {"Deconvolution", "filters = 600; kernel = 2; stride = 2", .in = {S4(1, 8, 31, 47)}},
     {"Deconvolution", "filters = 72; kernel = 3; stride = 3", .in = {S4(2, 64, 29, 31)}},
     {"Deconvolution", "filters = 40; kernel = 4; stride = 4", .in = {S4(1, 200, 23, 37)}},
-    /* Windows: outputs that are no whole strides, begins before and behind the input. */
+    /* Windows: begins before and behind the input; outputs that are no whole strides. */
     {"Deconvolution", "filters = 128; kernel = 4; stride = 2; pad = 1",
      .in = {S4(1, 136, 25, 31)}},
     {"Deconvolution", "filters = 200; kernel = 4x6; stride = 2x3; pad = 1x2x0x1",
      .in = {S4(1, 72, 24, 27)}},
+    {"Deconvolution", "filters = 200; kernel = 4x6; stride = 2x3; pad = 1x2x1x1",
+     .in = {S4(2, 72, 24, 27)}},
     {"Deconvolution", "filters = 64; kernel = 4; stride = 2; pad = 1",
      .in = {S4(1, 40, 67, 71)}},
     {"Deconvolution", "filters = 256; kernel = 3; pad = 1", .in = {S4(1, 64, 33, 35)}},

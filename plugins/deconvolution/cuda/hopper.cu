@@ -72,9 +72,13 @@ static sides_shape resolve_sides(const struct window *w)
 
 static const char *sides_refusal(const struct window *w)
 {
-    for (int d = 0; d < WINDOW_DIMS; d++)
+    for (int d = 0; d < WINDOW_DIMS; d++) {
         if (w->dilation[d] != 1 || w->kernel[d] % w->stride[d] != 0)
             return "it takes kernels of whole strides, without dilation";
+        if (w->out[d] % w->stride[d] != 0)
+            return "it takes outputs of whole strides: the copy engine stores a phase's "
+                   "pixels as the first one's";
+    }
     return deconvolution_phases(w) > SIDES ? "it takes at most 16 phases" : NULL;
 }
 
@@ -211,15 +215,14 @@ static void fill(sides_job *job, const strata_run *r, const sides_shape &s)
         job->first[i] = (int32_t)s.first[i];
 }
 
-/* The pixels of y that are phase i's; where it has fewer than the first, the rest of a
- * line, or the last one, lies outside. */
+/* The pixels of y that are phase i's, as many as the first's: windows that begin outside
+ * the map are no pixels to store but an illegal instruction. */
 static bool map_side(CUtensorMap *map, const strata_run *r, const product_launch &l,
                      int64_t i)
 {
     const struct window *w = &((const sides_state *)r->state)->w;
     const strata_tensor *y = &r->out[0];
     const deconvolution_phase p = deconvolution_phase_at(w, i);
-    const deconvolution_phase first = deconvolution_phase_at(w, 0);
     const int64_t pitch = pixel_pitch(y), line = pitch * w->out[2];
     tensor_map_window to = {};
     to.channels = (uint64_t)y->dims[1];
@@ -229,8 +232,8 @@ static bool map_side(CUtensorMap *map, const strata_run *r, const product_launch
     to.pitch = pitch * w->stride[2];
     to.line = line * w->stride[1];
     to.image = line * w->out[1];
-    to.across = (int)first.w.out[2];
-    to.down = (int)first.w.out[1];
+    to.across = (int)p.w.out[2];
+    to.down = (int)p.w.out[1];
     to.stride_h = to.stride_w = 1;
     to.depth = l.panel;
     const int64_t at = p.first[1] * line + p.first[2] * pitch;
