@@ -175,6 +175,20 @@ static __device__ inline void join_lanes(const gathered<A, Y> &op,
     });
 }
 
+/* The same of the lanes that have the same columns. */
+template <int N, typename A, typename Y>
+static __device__ inline void join_alike(const gathered<A, Y> &op,
+                                         typename gathered<A, Y>::Tally (&t)[N])
+{
+    op.choose_join([&](auto f) {
+#pragma unroll
+        for (int k = 0; k < N; k++)
+#pragma unroll
+            for (int d = 16; d >= JOINED_PACKS; d /= 2)
+                t[k].value = f(t[k].value, op.below(t[k], d).value);
+    });
+}
+
 /* Even and odd packs apart at first, which makes short chains. */
 template <typename T, int N, int U, typename A, typename Y>
 static __device__ inline void
