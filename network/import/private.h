@@ -69,6 +69,9 @@ struct import {
     /* upgrade/grouped.c: keys that pasts hold, of these lengths, for queries so long. */
     int taken, taken_of;
     int64_t taken_length;
+    /* upgrade/few_bits.c: means of blocks so long, of that value. */
+    int means, means_of;
+    int64_t means_block;
     size_t sections_capacity, refusals_capacity, wanted_capacity;
 };
 

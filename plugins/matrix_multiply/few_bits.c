@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products with a B of few bits: a step of k turns 16 values into floats and multiplies
- * them by an element of each row of A; the sums of a group are multiplied by its factors.
+ * Products with a B of few bits: values of 16 columns become floats in registers, are
+ * multiplied by an element of each row of A, and the sums of a group by its factors.
  */
 #include "plugins/matrix_multiply/few_bits.h"
 
 #include "plugins/common/element.h"
 #include "plugins/matrix_multiply/product.h"
 
-#ifdef ELEMENT_X86
-#include <immintrin.h>
-#endif
-
 #define COLUMNS FEW_BITS_COLUMNS
-#define PARALLEL 200000 /* bytes that pay for a thread team */
+#define WORD 8                     /* values of 4 bits in one */
+#define BLOCK (COLUMNS * WORD / 2) /* bytes of words for 16 columns */
+#define MOST_ROWS 8                /* that share what was turned into floats */
+#define DEPTH 512                  /* of rows of A that are copied to lie together */
+#define AHEAD 1536                 /* bytes: a cache's own guesses end with a page */
+#define PARALLEL 200000            /* bytes that pay for a thread team */
 
 /* ---- inner loops ----------------------------------------------------------------- */
 
-/* A panel by up to four rows. */
+/* A panel by a few rows, from `first` up to `end`; first is a multiple of WORD. */
 struct operands {
     const struct few_bits *b;
-    const uint8_t *values;
+    const uint8_t *values; /* the panel's */
     const float *factors, *a;
-    int64_t a_row, a_step;
+    int64_t a_row, first, end;
     float (*c)[COLUMNS];
 };
 
@@ -35,95 +36,99 @@ typedef void (*panel_fn)(const struct operands *);
 /* Bytes at p as integers: compilers take them one by one if that is not spelled out. */
 #define SIGNED_4(p)                                                                      \
     ((whole4){(int8_t)(p)[0], (int8_t)(p)[1], (int8_t)(p)[2], (int8_t)(p)[3]})
-#define BYTES_4(p) ((whole4){(p)[0], (p)[1], (p)[2], (p)[3]})
-#define LOAD_8(p) _mm_loadl_epi64((const __m128i *)(p))
-#define SIGNED_8(p) ((whole8)_mm256_cvtepi8_epi32(LOAD_8(p)))
-#define BYTES_8(p) ((whole8)_mm256_cvtepu8_epi32(LOAD_8(p)))
-#define LOAD_16(p) _mm_loadu_si128((const __m128i *)(p))
-#define SIGNED_16(p) ((whole16)_mm512_cvtepi8_epi32(LOAD_16(p)))
-#define BYTES_16(p) ((whole16)_mm512_cvtepu8_epi32(LOAD_16(p)))
+#define SIGNED_8(p) ((whole8)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(p))))
+#define SIGNED_16(p)                                                                     \
+    ((whole16)_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(p))))
 
-/* Floats that the low four bits of integers stand for; 16 are a table's, which looks at
- * no other bits. */
-#define NIBBLES_4(x) __builtin_convertvector(((x)&15) - FEW_BITS_ZERO, vector4)
-#define NIBBLES_8(x) __builtin_convertvector(((x)&15) - FEW_BITS_ZERO, vector8)
-#define NIBBLES_16(x)                                                                    \
+/* Value j of words, as floats; 16 are a table's, which looks at no higher bits. */
+#define NIBBLE_4(x, j) __builtin_convertvector((x) << (28 - 4 * (j)) >> 28, vector4)
+#define NIBBLE_8(x, j) __builtin_convertvector((x) << (28 - 4 * (j)) >> 28, vector8)
+#define NIBBLE_16(x, j)                                                                  \
     ((vector16)_mm512_permutexvar_ps(                                                    \
-        (__m512i)(x), (__m512){-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7}))
+        (__m512i)((x) >> 4 * (j)),                                                       \
+        (__m512){0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1}))
 
-/* Of 16 values the v-th vector, as floats. */
+/* Values of k = j of the WORD at `at`, of columns v and up, as floats. */
 #define READ_BODY(LANES, TARGET)                                                         \
     typedef float vector##LANES __attribute__((vector_size(LANES * 4)));                 \
     typedef int32_t whole##LANES __attribute__((vector_size(LANES * 4)));                \
                                                                                          \
-    TARGET BODY void read##LANES(vector##LANES *out, const struct operands *o,           \
-                                 int64_t k, int v, const int bits)                       \
+    TARGET BODY void read##LANES(vector##LANES *to, const uint8_t *at, int j, int v,     \
+                                 const int bits)                                         \
     {                                                                                    \
-        const uint8_t *at = o->values + (bits == 8 ? k : k / 2) * COLUMNS + v * LANES;   \
-        if (bits == 8)                                                                   \
-            *out = __builtin_convertvector(SIGNED_##LANES(at), vector##LANES);           \
-        else                                                                             \
-            *out = NIBBLES_##LANES(BYTES_##LANES(at) >> (k % 2 > 0 ? 4 : 0));            \
-    }                                                                                    \
-                                                                                         \
-    TARGET BODY void read_pair##LANES(vector##LANES out[2], const struct operands *o,    \
-                                      int64_t k, int v)                                  \
-    {                                                                                    \
-        const uint8_t *at = o->values + k / 2 * COLUMNS + v * LANES;                     \
-        const whole##LANES both = BYTES_##LANES(at);                                     \
-        out[0] = NIBBLES_##LANES(both);                                                  \
-        out[1] = NIBBLES_##LANES(both >> 4);                                             \
-    }
-
-/* `steps` of k from an even one, two of 4 bits at a time; or one, wherever it is. */
-#define STEP_BODY(LANES, TARGET)                                                         \
-    TARGET BODY void step##LANES(vector##LANES(*sum)[2][COLUMNS / LANES],                \
-                                 const struct operands *o, int64_t k, const int steps,   \
-                                 const int rows, const int bits)                         \
-    {                                                                                    \
-        const float *a = o->a + k * o->a_step;                                           \
-        UNROLL for (int v = 0; v < COLUMNS / LANES; v++)                                 \
-        {                                                                                \
-            vector##LANES x[2];                                                          \
-            if (bits == 4 && steps == 2)                                                 \
-                read_pair##LANES(x, o, k, v);                                            \
-            else                                                                         \
-                UNROLL for (int s = 0; s < steps; s++)                                   \
-                    read##LANES(&x[s], o, k + s, v, bits);                               \
-            UNROLL for (int m = 0; m < rows; m++) UNROLL for (int s = 0; s < steps; s++) \
-                sum[m][s][v] += a[m * o->a_row + s * o->a_step] * x[s];                  \
+        whole##LANES x;                                                                  \
+        if (bits == 4) {                                                                 \
+            LOAD(x, at + v * 4);                                                         \
+            *to = NIBBLE_##LANES(x, j);                                                  \
+        } else {                                                                         \
+            x = SIGNED_##LANES(at + j * COLUMNS + v);                                    \
+            *to = __builtin_convertvector(x, vector##LANES);                             \
         }                                                                                \
     }
 
-/* Few rows leave a step's sums waiting for those before: four steps have their own. */
+/* One k, wherever it is, and WORD of them from the first of a word on. */
+#define STEP_BODY(LANES, TARGET)                                                         \
+    TARGET BODY void one##LANES(vector##LANES(*sum)[4][COLUMNS / LANES],                 \
+                                const struct operands *o, int64_t k, const int rows,     \
+                                const int bits)                                          \
+    {                                                                                    \
+        const float *a = o->a + (k - o->first);                                          \
+        const int64_t j = k % WORD;                                                      \
+        UNROLL for (int v = 0; v < COLUMNS / LANES; v++)                                 \
+        {                                                                                \
+            vector##LANES b;                                                             \
+            read##LANES(&b, o->values + (k - j) * (COLUMNS * bits / 8), (int)j,          \
+                        v * LANES, bits);                                                \
+            UNROLL for (int m = 0; m < rows; m++) sum[m][0][v] += a[m * o->a_row] * b;   \
+        }                                                                                \
+    }                                                                                    \
+                                                                                         \
+    TARGET BODY void word##LANES(vector##LANES(*sum)[4][COLUMNS / LANES],                \
+                                 const struct operands *o, int64_t k, const int rows,    \
+                                 const int chains, const int bits)                       \
+    {                                                                                    \
+        const float *a = o->a + (k - o->first);                                          \
+        const uint8_t *at = o->values + k * (COLUMNS * bits / 8);                        \
+        UNROLL for (int i = 0; i < bits / 4; i++)                                        \
+            __builtin_prefetch(at + AHEAD + i * BLOCK);                                  \
+        UNROLL for (int v = 0; v < COLUMNS; v += LANES)                                  \
+        {                                                                                \
+            UNROLL for (int j = 0; j < WORD; j++)                                        \
+            {                                                                            \
+                vector##LANES b;                                                         \
+                read##LANES(&b, at, j, v, bits);                                         \
+                UNROLL for (int m = 0; m < rows; m++)                                    \
+                {                                                                        \
+                    sum[m][j % chains][v / LANES] += a[m * o->a_row + j] * b;            \
+                }                                                                        \
+            }                                                                            \
+        }                                                                                \
+    }
+
+/* Few rows leave a step's sums waiting for those before: they have several of them. */
 #define PANEL_BODY(LANES, TARGET)                                                        \
     TARGET BODY void panel_body##LANES(const struct operands *o, const int rows,         \
-                                       const int bits)                                   \
+                                       const int chains, const int bits)                 \
     {                                                                                    \
         enum { VECTORS = COLUMNS / LANES };                                              \
-        const int twice = rows < 4;                                                      \
-        vector##LANES total[4][VECTORS] = {{{0}}};                                       \
-        const float *factor = o->factors;                                                \
-        for (int64_t k = 0, end; k < o->b->k; k = end, factor += COLUMNS) {              \
-            vector##LANES sum[4][2][VECTORS] = {{{{0}}}};                                \
-            vector##LANES more[4][2][VECTORS] = {{{{0}}}};                               \
-            end = o->b->k - k > o->b->group ? k + o->b->group : o->b->k;                 \
-            if (k % 2 != 0 && k < end)                                                   \
-                step##LANES(sum, o, k++, 1, rows, bits);                                 \
-            for (; twice && k + 4 <= end; k += 4) {                                      \
-                step##LANES(sum, o, k, 2, rows, bits);                                   \
-                step##LANES(more, o, k + 2, 2, rows, bits);                              \
-            }                                                                            \
-            for (; k + 2 <= end; k += 2)                                                 \
-                step##LANES(sum, o, k, 2, rows, bits);                                   \
-            if (k < end)                                                                 \
-                step##LANES(sum, o, k, 1, rows, bits);                                   \
+        vector##LANES total[MOST_ROWS][VECTORS] = {{{0}}};                               \
+        const int64_t group = o->b->group;                                               \
+        const float *factor = o->factors + o->first / group * COLUMNS;                   \
+        int64_t end = o->first / group * group;                                          \
+        for (int64_t k = o->first; k < o->end; factor += COLUMNS) {                      \
+            vector##LANES sum[MOST_ROWS][4][VECTORS] = {{{{0}}}};                        \
+            end = o->end - end > group ? end + group : o->end;                           \
+            for (; k % WORD != 0 && k < end; k++)                                        \
+                one##LANES(sum, o, k, rows, bits);                                       \
+            for (; k + WORD <= end; k += WORD)                                           \
+                word##LANES(sum, o, k, rows, chains, bits);                              \
+            for (; k < end; k++)                                                         \
+                one##LANES(sum, o, k, rows, bits);                                       \
             UNROLL for (int m = 0; m < rows; m++)                                        \
                 UNROLL for (int v = 0; v < VECTORS; v++)                                 \
             {                                                                            \
-                vector##LANES f, all = sum[m][0][v] + sum[m][1][v];                      \
-                if (twice)                                                               \
-                    all += more[m][0][v] + more[m][1][v];                                \
+                vector##LANES f, all = sum[m][0][v];                                     \
+                UNROLL for (int i = 1; i < chains; i++) all += sum[m][i][v];             \
                 LOAD(f, factor + v * LANES);                                             \
                 total[m][v] += f * all;                                                  \
             }                                                                            \
@@ -144,98 +149,115 @@ BODIES(8, AVX2)
 BODIES(16, AVX512)
 #endif
 
-#define PANEL(NAME, TARGET, LANES, ROWS, BITS)                                           \
-    TARGET static void NAME##_##BITS##_##ROWS(const struct operands *o)                  \
+#define PANEL(NAME, TARGET, LANES, ROWS, CHAINS)                                         \
+    TARGET static void NAME##_8_##ROWS(const struct operands *o)                         \
     {                                                                                    \
-        panel_body##LANES(o, ROWS, BITS);                                                \
+        panel_body##LANES(o, ROWS, CHAINS, 8);                                           \
+    }                                                                                    \
+    TARGET static void NAME##_4_##ROWS(const struct operands *o)                         \
+    {                                                                                    \
+        panel_body##LANES(o, ROWS, CHAINS, 4);                                           \
     }
-#define SET(NAME, TARGET, LANES)                                                         \
-    PANEL(NAME, TARGET, LANES, 1, 8)                                                     \
-    PANEL(NAME, TARGET, LANES, 2, 8)                                                     \
-    PANEL(NAME, TARGET, LANES, 4, 8)                                                     \
+#define FEW(NAME, TARGET, LANES)                                                         \
     PANEL(NAME, TARGET, LANES, 1, 4)                                                     \
-    PANEL(NAME, TARGET, LANES, 2, 4)                                                     \
-    PANEL(NAME, TARGET, LANES, 4, 4)
-SET(plain, , 4)
+    PANEL(NAME, TARGET, LANES, 2, 2)                                                     \
+    PANEL(NAME, TARGET, LANES, 3, 1)                                                     \
+    PANEL(NAME, TARGET, LANES, 4, 1)
+FEW(plain, , 4)
 #ifdef ELEMENT_X86
-SET(avx2, AVX2, 8)
-SET(avx512, AVX512, 16)
+FEW(avx2, AVX2, 8)
+PANEL(avx512, AVX512, 16, 1, 4)
+PANEL(avx512, AVX512, 16, 2, 4)
+PANEL(avx512, AVX512, 16, 3, 2)
+PANEL(avx512, AVX512, 16, 4, 2)
+PANEL(avx512, AVX512, 16, 5, 1)
+PANEL(avx512, AVX512, 16, 6, 1)
+PANEL(avx512, AVX512, 16, 7, 1)
+PANEL(avx512, AVX512, 16, 8, 1)
 #endif
 
-#define ENTRY(NAME)                                                                      \
-    {                                                                                    \
-        {NAME##_8_1, NAME##_8_2, NAME##_8_4},                                            \
-        {                                                                                \
-            NAME##_4_1, NAME##_4_2, NAME##_4_4                                           \
-        }                                                                                \
-    }
+/* Panels of 8 and of 4 bits by 1, 2, ... rows. */
+struct set {
+    int64_t rows;
+    panel_fn panel[2][MOST_ROWS];
+};
 
-/* By bits, then by 1, 2, 4 rows; for what a CPU has. */
-static const panel_fn sets[][2][3] = {
-    ENTRY(plain),
+#define UP_TO_4(NAME) NAME##_1, NAME##_2, NAME##_3, NAME##_4
+#define UP_TO_8(NAME) UP_TO_4(NAME), NAME##_5, NAME##_6, NAME##_7, NAME##_8
+
+/* For what a CPU has. */
+static const struct set sets[] = {
+    {4, {{UP_TO_4(plain_8)}, {UP_TO_4(plain_4)}}},
 #ifdef ELEMENT_X86
-    ENTRY(avx2),
-    ENTRY(avx512),
+    {4, {{UP_TO_4(avx2_8)}, {UP_TO_4(avx2_4)}}},
+    {8, {{UP_TO_8(avx512_8)}, {UP_TO_8(avx512_4)}}},
 #endif
 };
 
-static int choose(void)
+static const struct set *choose(void)
 {
 #ifdef ELEMENT_X86
-    return __builtin_cpu_supports("avx512f") ? 2 : element_has_f16c() ? 1 : 0;
+    return &sets[__builtin_cpu_supports("avx512f") ? 2 : element_has_f16c() ? 1 : 0];
 #else
-    return 0;
+    return sets;
 #endif
 }
 
 /* ---- products -------------------------------------------------------------------- */
 
-void few_bits_multiply(const struct few_bits_product *p)
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Rows [m, m + rows) by k from `first` up to `end`, added to C from the second on. */
+static void multiply(const struct few_bits_product *p, panel_fn run, const float *a,
+                     int64_t a_row, int64_t m, int64_t rows, int64_t first, int64_t end)
 {
     const struct few_bits *b = p->b;
-    const panel_fn *run = sets[choose()][b->per_byte == 2];
-    float sums[4][COLUMNS];
-    struct operands o = {.b = b, .a_row = p->a_row, .a_step = p->a_step, .c = sums};
+    float sums[MOST_ROWS][COLUMNS];
+    struct operands o = {
+        .b = b, .a = a, .a_row = a_row, .first = first, .end = end, .c = sums};
     for (int64_t column = 0, width; column < p->columns; column += width) {
         const int64_t panel = (p->column + column) / COLUMNS;
-        width = p->columns - column < COLUMNS ? p->columns - column : COLUMNS;
-        o.values = b->values + panel * b->rows * COLUMNS;
+        width = least(p->columns - column, COLUMNS);
+        o.values = b->values + panel * b->panel;
         o.factors = b->factors + panel * b->groups * COLUMNS;
-        for (int64_t m = 0, step; m < p->rows; m += step) {
-            const int index = p->rows - m >= 4 ? 2 : p->rows - m >= 2;
-            step = 1 << index;
-            o.a = p->a + m * p->a_row;
-            run[index](&o);
-            for (int64_t i = 0; i < step; i++)
-                memcpy(p->c + (m + i) * p->c_row + column, sums[i],
-                       (size_t)width * sizeof *p->c);
+        run(&o);
+        for (int64_t i = 0; i < rows; i++) {
+            float *c = p->c + (m + i) * p->c_row + column;
+            for (int64_t n = 0; n < width; n++)
+                c[n] = first > 0 ? c[n] + sums[i][n] : sums[i][n];
         }
     }
 }
 
-static void unpack_row(float *to, const uint8_t *from, const float *factor, int64_t n,
-                       int64_t k, int per_byte)
+/* The same of all k, where elements of a row of A do not lie together. */
+static void multiply_copies(const struct few_bits_product *p, panel_fn run, int64_t m,
+                            int64_t rows)
 {
-    if (per_byte == 1)
-        for (int64_t i = 0; i < n; i++)
-            to[i] = (float)(int8_t)from[i] * factor[i];
-    else
-        for (int64_t i = 0; i < n; i++)
-            to[i] = (float)((from[i] >> k % 2 * 4 & 15) - FEW_BITS_ZERO) * factor[i];
+    float copy[MOST_ROWS][DEPTH];
+    for (int64_t first = 0, end; first < p->b->k; first = end) {
+        end = first + least(p->b->k - first, DEPTH);
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t k = first; k < end; k++)
+                copy[i][k - first] = p->a[(m + i) * p->a_row + k * p->a_step];
+        multiply(p, run, copy[0], DEPTH, m, rows, first, end);
+    }
 }
 
-void few_bits_unpack(const struct few_bits *b, int64_t k, int64_t depth, int64_t column,
-                     int64_t columns, int64_t width, float *to)
+void few_bits_multiply(const struct few_bits_product *p)
 {
-    for (int64_t i = 0; i < depth; i++, k++, to += width)
-        for (int64_t c = 0, n; c < columns; c += n) {
-            const int64_t panel = (column + c) / COLUMNS, first = (column + c) % COLUMNS;
-            const int64_t row = panel * b->rows + k / b->per_byte;
-            const int64_t group = panel * b->groups + k / b->group;
-            n = columns - c < COLUMNS - first ? columns - c : COLUMNS - first;
-            unpack_row(to + c, b->values + row * COLUMNS + first,
-                       b->factors + group * COLUMNS + first, n, k, b->per_byte);
-        }
+    const struct set *set = choose();
+    const int64_t parts = (p->rows + set->rows - 1) / set->rows;
+    for (int64_t m = 0, part = 0, rows; part < parts; part++, m += rows) {
+        rows = (p->rows - m + parts - part - 1) / (parts - part);
+        const panel_fn run = set->panel[p->b->bits == 4][rows - 1];
+        if (p->a_step == 1)
+            multiply(p, run, p->a + m * p->a_row, p->a_row, m, rows, 0, p->b->k);
+        else
+            multiply_copies(p, run, m, rows);
+    }
 }
 
 /* ---- packing --------------------------------------------------------------------- */
@@ -263,16 +285,19 @@ static int get(const strata_node *n, int64_t count, size_t size, void **out)
     return pack->alloc(n, bytes ? bytes : size, out);
 }
 
-/* A panel's rows, out of a matrix that lies either way. */
-static void pack_panel(const struct few_bits *b, const uint8_t *from, int turned,
-                       int64_t panel, uint8_t *to)
+/* A panel out of a matrix that lies either way and has `rows` bytes along K: those of 4
+ * bits have 8 added, which their highest bit turned round takes away. */
+static void pack_panel(const struct few_bits *b, const uint8_t *from, int64_t rows,
+                       int turned, int64_t panel, uint8_t *to)
 {
-    const int64_t first = panel * COLUMNS;
-    for (int64_t r = 0; r < b->rows; r++, to += COLUMNS)
-        for (int64_t c = 0; c < COLUMNS; c++) {
-            const int64_t n = first + c;
-            to[c] = n >= b->n ? 0 : from[turned ? n * b->rows + r : r * b->n + n];
-        }
+    const int64_t bytes = b->bits == 8 ? 1 : WORD / 2, first = panel * COLUMNS;
+    const uint8_t flip = b->bits == 8 ? 0 : 0x88;
+    for (int64_t r = 0; r < b->panel / COLUMNS; r += bytes)
+        for (int64_t c = first; c < first + COLUMNS; c++)
+            for (int64_t i = r; i < r + bytes; i++, to++)
+                *to = c >= b->n || i >= rows
+                          ? 0
+                          : from[turned ? c * rows + i : i * b->n + c] ^ flip;
 }
 
 static void pack_factors(const struct few_bits *b, const strata_tensor *t, int turned,
@@ -293,24 +318,25 @@ int few_bits_setup(const strata_node *n, void *state)
     const strata_matrix_multiply *p = n->params;
     const strata_tensor *w = &n->weight[MATRIX_WEIGHT], *f = &n->weight[MATRIX_FACTORS];
     const int turned = p->transpose_b != 0, depth = turned ? 1 : 0;
+    const int64_t rows = w->dims[depth];
     const strata_tensor *a = &n->in[MATRIX_A];
     struct few_bits *b = state;
     void *values = NULL, *factors = NULL;
     *b = (struct few_bits){.k = a->dims[a->rank - (p->transpose_a ? 2 : 1)],
                            .n = w->dims[1 - depth],
-                           .rows = w->dims[depth],
                            .groups = f->dims[depth],
-                           .per_byte = w->dtype == STRATA_UINT8 ? 2 : 1};
+                           .bits = w->dtype == STRATA_UINT8 ? 4 : 8};
     b->group = b->groups > 1 ? p->weight_group : b->k > 0 ? b->k : 1;
+    b->panel = (b->k + WORD - 1) / WORD * COLUMNS * b->bits;
     const int64_t panels = (b->n + COLUMNS - 1) / COLUMNS;
-    int status = get(n, panels * b->rows * COLUMNS, 1, &values);
+    int status = get(n, panels * b->panel, 1, &values);
     if (status == STRATA_OK)
         status = get(n, panels * b->groups * COLUMNS, sizeof(float), &factors);
     if (status != STRATA_OK)
         return status;
-#pragma omp parallel for if (b->n * b->rows > PARALLEL)
+#pragma omp parallel for if (b->n * rows > PARALLEL)
     for (int64_t i = 0; i < panels; i++) {
-        pack_panel(b, w->data, turned, i, (uint8_t *)values + i * b->rows * COLUMNS);
+        pack_panel(b, w->data, rows, turned, i, (uint8_t *)values + i * b->panel);
         pack_factors(b, f, turned, i, (float *)factors + i * b->groups * COLUMNS);
     }
     b->values = values;

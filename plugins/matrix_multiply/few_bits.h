@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A constant B of few bits, as the host keeps it: panels of 16 columns, a row of bytes
- * for each k, or for two of 4 bits, so that what a step of k needs lies together. Columns
- * past the last are zeros.
+ * A constant B of few bits, as the host keeps it: panels of 16 columns, in blocks of 16
+ * values of int8, of one k; or of 16 words, each of 8 values of a column from its lowest
+ * bits on. Columns past the last, and what is past the last k, are zeros.
  */
 #ifndef PLUGINS_MATRIX_MULTIPLY_FEW_BITS_H
 #define PLUGINS_MATRIX_MULTIPLY_FEW_BITS_H
 
 #include <strata/plugin.h>
 
-enum { FEW_BITS_COLUMNS = 16, FEW_BITS_ZERO = 8 /* what stands for 0 in 4 bits */ };
+enum { FEW_BITS_COLUMNS = 16 };
 
 struct few_bits {
-    const uint8_t *values; /* [panels][rows][16] */
+    const uint8_t *values; /* [panels][blocks], those of 4 bits in two's complement */
     const float *factors;  /* [panels][groups][16] */
-    int64_t k, n, rows, group, groups;
-    int32_t per_byte;
+    int64_t k, n, panel, group, groups; /* panel: bytes of one */
+    int32_t bits;
 };
 
 int few_bits_accept(const strata_node *n);
@@ -30,9 +30,5 @@ struct few_bits_product {
     int64_t rows, column, columns; /* column is a panel's first */
 };
 void few_bits_multiply(const struct few_bits_product *p);
-
-/* depth rows from row k on of `columns` columns, as floats, `width` apart. */
-void few_bits_unpack(const struct few_bits *b, int64_t k, int64_t depth, int64_t column,
-                     int64_t columns, int64_t width, float *to);
 
 #endif /* PLUGINS_MATRIX_MULTIPLY_FEW_BITS_H */

@@ -14,7 +14,6 @@
 #include "plugins/matrix_multiply/few_bits.h"
 
 #define FEW_ROWS 4       /* up to which B's bytes bound a product */
-#define FEW_BITS_ROWS 16 /* up to which turning few bits into floats goes along */
 #define CHUNK 64         /* columns of few rows, and of dot products */
 #define LONG_CHUNK 256   /* where B's rows are long */
 #define LONG_ROWS 1024   /* columns from which they are */
@@ -104,7 +103,7 @@ static struct tile_operands operands(const struct job *j, const struct part *t)
         .b_row = j->p.at[PRODUCT_B].row,
         .c_row = j->p.at[PRODUCT_D].row,
         .a = place(j, PRODUCT_A, j->a, t->i, t->row, 0),
-        .b = j->few_bits ? NULL : place(j, PRODUCT_B, j->b, t->i, 0, t->column),
+        .b = place(j, PRODUCT_B, j->b, t->i, 0, t->column),
         .c = (float *)place(j, PRODUCT_D, j->d, t->i, t->row, t->column),
         .columns = t->columns,
     };
@@ -125,7 +124,7 @@ static void few_rows(const struct job *j, const struct part *t)
     }
 }
 
-static void few_rows_of_few_bits(const struct job *j, const struct part *t)
+static void rows_of_few_bits(const struct job *j, const struct part *t)
 {
     const struct few_bits_product p = {
         .b = j->few_bits,
@@ -150,10 +149,6 @@ static void pack(const struct job *j, const struct part *t, int64_t k, int64_t d
     const struct matrix *x = &j->p.at[PRODUCT_B];
     if (t->columns < width)
         memset(panel, 0, (size_t)(depth * width) * sizeof *panel);
-    if (j->few_bits) {
-        few_bits_unpack(j->few_bits, k, depth, t->column, t->columns, width, panel);
-        return;
-    }
     const float *b = place(j, PRODUCT_B, j->b, t->i, k, t->column);
     if (x->column == 1)
         for (int64_t i = 0; i < depth; i++)
@@ -221,16 +216,13 @@ static void clear(const struct job *j, const struct part *t)
 static void compute(const struct job *j)
 {
     const struct matrix_product *p = &j->p;
-    const int few = j->few_bits
-                        ? p->m <= FEW_BITS_ROWS
-                        : p->m <= FEW_ROWS && (has_long_rows(j) || has_long_columns(j));
+    const int few =
+        j->few_bits || (p->m <= FEW_ROWS && (has_long_rows(j) || has_long_columns(j)));
     const int long_rows = !j->few_bits && p->n >= LONG_ROWS && has_long_rows(j);
     const int64_t chunk = long_rows ? LONG_CHUNK : CHUNK;
     const int64_t width = few ? chunk : TILE_VECTORS * (int64_t)j->set->lanes;
     const int64_t panels = (p->n + width - 1) / width;
-    const int64_t height = few                                ? FEW_BITS_ROWS
-                           : panels * p->batches > MANY_TASKS ? ROW_BLOCK
-                                                              : SMALL_BLOCK;
+    const int64_t height = panels * p->batches > MANY_TASKS ? ROW_BLOCK : SMALL_BLOCK;
     const int64_t blocks = (p->m + height - 1) / height;
     const double work = (double)p->m * (double)p->n * (double)p->k * (double)p->batches;
 #pragma omp parallel for schedule(static) if (work > PARALLEL)
@@ -242,8 +234,8 @@ static void compute(const struct job *j)
         t.columns = least(width, p->n - t.column);
         if (p->k == 0)
             clear(j, &t);
-        else if (few && j->few_bits)
-            few_rows_of_few_bits(j, &t);
+        else if (j->few_bits)
+            rows_of_few_bits(j, &t);
         else if (few)
             few_rows(j, &t);
         else

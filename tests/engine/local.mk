@@ -12,6 +12,7 @@ CRITERION_TESTS += \
 	tests/engine/quantized/fold \
 	tests/engine/quantized/mixed \
 	tests/engine/quantized/weights \
+	tests/engine/quantized/zero_points \
 	tests/engine/math/mode \
 	tests/engine/models \
 	tests/engine/pads \
@@ -93,6 +94,8 @@ tests_engine_quantized_weights_SOURCES = tests/engine/quantized/weights.c \
 	tests/engine/engine_saved.h tests/engine/engine_session.h
 tests_engine_quantized_weights_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 tests_engine_quantized_weights_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_engine_quantized_zero_points_SOURCES = tests/engine/quantized/zero_points.c \
+	tests/network/import/planned.h tests/network/import/model_text.h
 tests_engine_models_SOURCES = tests/engine/models.c tests/engine/session.c \
 	tests/engine/session.h tests/engine/yolo_boxes.c tests/engine/yolo_boxes.h \
 	tests/support/models.c tests/support/models.h

@@ -48,6 +48,12 @@ static const struct layer_case cases[] = {
     {MM, "units = 6; weight_bits = 4; weight_group = 3", .in = {S2(2, 0)}},
     {MM, "units = 6; weight_group = 3; transpose_b = true", .in = {S2(2, 0)}},
     {MM, "units = 1; weight_bits = 4; weight_group = 1", .in = {S2(1, 9)}},
+    {MM, "units = 35; weight_bits = 4; weight_group = 12; transpose_b = true",
+     .in = {S2(5, 523)}},
+    {MM, "units = 18; weight_bits = 4; weight_group = 20; transpose_a = true",
+     .in = {S2(1100, 6)}},
+    {MM, "units = 33; weight_group = 7; transpose_b = true", .in = {S2(6, 61)}},
+    {MM, "units = 17; weight_bits = 4; weight_group = 32", .in = {S2(15, 70)}},
     {MM, "units = 24; weight_bits = 4; weight_group = 8", .in = {S2(3, 40)},
      .numbers = NUMBERS_NAN},
     /* a second input */

@@ -113,35 +113,51 @@ static void unpack_all(const struct packed *p, bool transposed, float *out)
     }
 }
 
-/* The matrix as a constant of the dtype. */
-static int unpacked(struct import *im, const struct packed *p, bool transposed, int dtype)
+/* A matrix of floats, NULL without memory, as a constant of the dtype. */
+static int constant(struct import *im, const int64_t *dims, float *wide, int dtype)
 {
-    struct graph *g = &im->g;
-    const int64_t dims[] = {transposed ? p->columns : p->rows,
-                            transposed ? p->rows : p->columns};
-    const size_t n = (size_t)(p->columns * p->rows);
-    float *wide = arena_get(&g->arena, n, sizeof *wide);
+    const int64_t n = dims[0] * dims[1];
     void *data = wide;
     if (!wide)
         return VALUE_NONE;
-    unpack_all(p, transposed, wide);
     if (dtype != STRATA_FP32 &&
-        (!(data = arena_get(&g->arena, n, sizeof *wide)) ||
-         weights_convert(data, dtype, wide, WEIGHT_F32, (int64_t)n, NULL) != STRATA_OK))
+        (!(data = arena_get(&im->g.arena, (size_t)n, sizeof *wide)) ||
+         weights_convert(data, dtype, wide, WEIGHT_F32, n, NULL) != STRATA_OK))
         return VALUE_NONE;
-    return graph_add_constant(g, "", dtype, 2, dims, data);
+    return graph_add_constant(&im->g, "", dtype, 2, dims, data);
 }
 
-/* Whether a layer's weight can be so: with the middle of the range as every zero point,
- * and groups of columns in order. */
+/* The matrix as a constant of the dtype. */
+static int unpacked(struct import *im, const struct packed *p, bool transposed, int dtype)
+{
+    const int64_t dims[] = {transposed ? p->columns : p->rows,
+                            transposed ? p->rows : p->columns};
+    float *wide = arena_get(&im->g.arena, (size_t)(p->columns * p->rows), sizeof *wide);
+    if (wide)
+        unpack_all(p, transposed, wide);
+    return constant(im, dims, wide, dtype);
+}
+
+/* Whether a layer's weight can be so: with groups of columns in order, and an x that is
+ * computed; a product of constants is one, by their floats. */
 static bool stays_packed(const struct packed *p, const struct value *x)
 {
-    bool stays = (p->bits == 4 || p->bits == 8) && !p->groups && x->rank >= 2 &&
-                 dtype_is_free(x->dtype);
-    for (int64_t i = 0; stays && (p->zeros || p->real_zeros) && i < p->rows * p->blocks;
-         i++)
-        stays = zero_of(p, i / p->blocks, i % p->blocks) == (float)(1 << (p->bits - 1));
-    return stays;
+    return (p->bits == 4 || p->bits == 8) && !p->groups && !x->constant && x->rank >= 2 &&
+           x->rank < STRATA_MAX_RANK && dtype_is_free(x->dtype);
+}
+
+/* From the middle of the range, which stands for 0 in a layer's weight. */
+static float own_zero(const struct packed *p, int64_t r, int64_t b)
+{
+    return zero_of(p, r, b) - (float)(1 << (p->bits - 1));
+}
+
+static bool has_own_zeros(const struct packed *p)
+{
+    bool has = false;
+    for (int64_t i = 0; !has && i < p->rows * p->blocks; i++)
+        has = own_zero(p, i / p->blocks, i % p->blocks) != 0;
+    return has;
 }
 
 /* Rows of what K needs: of 4 bits as they are, of 8 as int8. */
@@ -165,6 +181,46 @@ static int packed_scales(struct import *im, const struct packed *p)
     for (int64_t i = 0; to && i < p->rows * p->blocks; i++)
         to[i] = (float)value_real(p->scales, i);
     return to ? graph_add_constant(&im->g, "", STRATA_FP32, 2, dims, to) : VALUE_NONE;
+}
+
+/* Of each block of x's columns its mean: once for products of one x. A sum would be out
+ * of FP16's range before what it is multiplied by makes it small. */
+static int block_means(struct import *im, const struct node *n, const struct packed *p,
+                       int rank)
+{
+    struct graph *g = &im->g;
+    const int64_t rest = p->blocks * p->block - p->columns, last = -1;
+    int64_t pads[2 * STRATA_MAX_RANK] = {0}, dims[STRATA_MAX_RANK] = {0};
+    int x = n->in[0];
+    if (im->means_of == x && im->means_block == p->block)
+        return im->means;
+    im->means_of = x;
+    im->means_block = p->block;
+    pads[2 * rank - 1] = rest;
+    dims[rank - 1] = p->blocks;
+    dims[rank] = p->block;
+    if (rest > 0)
+        x = upgrade_two(im, n, "Pad", x, graph_add_integers(g, 1, pads, 2 * rank));
+    x = upgrade_two(im, n, "Reshape", x, graph_add_integers(g, 1, dims, rank + 1));
+    struct node *mean = upgrade_add(
+        im, n, "ReduceMean", (const int[]){x, graph_add_integers(g, 1, &last, 1)}, 2);
+    node_set_integer(g, mean, "keepdims", 0);
+    return im->means = upgrade_value(mean);
+}
+
+/* x (w - z) s is x w s, less the sum of x over a block by its z s: that product. */
+static int of_zeros(struct import *im, const struct node *n, const struct packed *p,
+                    const struct value *x)
+{
+    const int64_t dims[] = {p->blocks, p->rows};
+    float *wide = arena_get(&im->g.arena, (size_t)(p->rows * p->blocks), sizeof *wide);
+    for (int64_t i = 0; wide && i < p->rows * p->blocks; i++) {
+        const int64_t b = i / p->rows, r = i % p->rows;
+        const float scale = (float)value_real(p->scales, r * p->blocks + b);
+        wide[i] = -own_zero(p, r, b) * scale * (float)p->block;
+    }
+    const int means = block_means(im, n, p, x->rank);
+    return upgrade_two(im, n, "MatMul", means, constant(im, dims, wide, x->dtype));
 }
 
 static void keep_packed(struct import *im, struct node *n, const struct packed *p)
@@ -193,9 +249,12 @@ static void few_bits(struct import *im, struct node *n)
             "8 bits packed as 'K', 'N' and 'block_size' say, for no device apart");
         return;
     }
+    const bool stays = stays_packed(&p, x);
+    if (stays && has_own_zeros(&p))
+        node_set_input(&im->g, upgrade_after(im, n, 0, "Add"), 1, of_zeros(im, n, &p, x));
     if (bias >= 0)
         node_set_input(&im->g, upgrade_after(im, n, 0, "Add"), 1, bias);
-    if (stays_packed(&p, x)) {
+    if (stays) {
         keep_packed(im, n, &p);
         return;
     }

@@ -267,6 +267,14 @@ static const struct {
      "init w u 1x2x4 154 0 0 0 11 0 0 0\ninit s f 2 0.5 10\ninit z f 2 1.5 10.5\n"
      "node com.microsoft::MatMulNBits x,w,s,z -> y K=16 N=1 block_size=8\n" Y,
      "1x1: 13"},
+    /* A row of two, one column in the second block; bytes less 127.5 and 1. */
+    {"MatMulNBits of 8 bits with floats as zero points",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1x2x9 1 1 0 0 0 0 0 0 1 "
+     "0 0 0 0 2 0 0 0 -1\n"
+     "init w u 1x2x8 154 2 0 0 255 0 0 0 11 0 0 0 0 0 0 0\ninit s f 2 0.5 10\n"
+     "init z f 2 127.5 1\n"
+     "node com.microsoft::MatMulNBits x,w,s,z -> y K=9 N=1 bits=8 block_size=8\n" Y,
+     "1x2x1: 50.5 27.5"},
     {"MatMulNBits with blocks of columns in any order",
      "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1x16 1 1 0 0 0 0 0 0 0 0 0 0 0 0 0 "
      "0\n"

@@ -62,6 +62,14 @@ static const struct section *layer_of(const struct imported *i, const char *type
     return NULL;
 }
 
+static int count_of(const struct imported *i, const char *type)
+{
+    int n = 0;
+    for (size_t k = 0; k < i->im->n_sections; k++)
+        n += strcmp(i->im->sections[k]->type, type) == 0;
+    return n;
+}
+
 static const struct value *weight_of(const struct imported *i, const struct section *s,
                                      const char *name)
 {
@@ -111,30 +119,48 @@ Test(quantized_models, weights_of_int4_become_int8)
 
 /* N x ceil(K / 2) bytes as they are, without the pads of a block that K does not fill; of
  * 8 bits as int8. */
-Test(quantized_models, weights_of_few_bits_with_a_zero_in_the_middle_stay_packed)
+Test(quantized_models, weights_of_few_bits_stay_packed)
 {
     static const struct {
         const char *model;
         int dtype;
         bool four; /* bits, told by an attribute */
         uint8_t bytes[10];
+        int products; /* with that of zero points by what they are subtracted from */
     } rows[] = {
         {"init w u 2x2x4 1 2 3 4 5 0 0 0 6 7 8 9 10 0 0 0\ninit s f 4 1 2 3 4\n"
          "node com.microsoft::MatMulNBits x,w,s -> y K=9 N=2 block_size=8\n",
          STRATA_UINT8,
          true,
-         {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
+         {1, 2, 3, 4, 5, 6, 7, 8, 9, 10},
+         1},
         {"init w u 2x2x4 1 2 3 4 5 0 0 0 6 7 8 9 10 0 0 0\ninit s f 4 1 2 3 4\n"
          "init z u 2 136 136\n"
          "node com.microsoft::MatMulNBits x,w,s,z -> y K=9 N=2 block_size=8\n",
          STRATA_UINT8,
          true,
-         {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
+         {1, 2, 3, 4, 5, 6, 7, 8, 9, 10},
+         1},
         {"init w u 1x2x8 128 129 127 0 255 1 2 3 4 0 0 0 0 0 0 0\ninit s f 2 1 2\n"
          "node com.microsoft::MatMulNBits x,w,s -> y K=9 N=1 block_size=8 bits=8\n",
          STRATA_INT8,
          false,
-         {0, 1, 255, 128, 127, 129, 130, 131, 132}},
+         {0, 1, 255, 128, 127, 129, 130, 131, 132},
+         1},
+        {"init w u 2x2x4 1 2 3 4 5 0 0 0 6 7 8 9 10 0 0 0\ninit s f 4 1 2 3 4\n"
+         "init z u 2 136 137\n"
+         "node com.microsoft::MatMulNBits x,w,s,z -> y K=9 N=2 block_size=8\n",
+         STRATA_UINT8,
+         true,
+         {1, 2, 3, 4, 5, 6, 7, 8, 9, 10},
+         2},
+        {"init w u 1x2x8 128 129 127 0 255 1 2 3 4 0 0 0 0 0 0 0\ninit s f 2 1 2\n"
+         "init z f 2 128 0.5\n"
+         "node com.microsoft::MatMulNBits x,w,s,z -> y K=9 N=1 block_size=8 bits=8\n",
+         STRATA_INT8,
+         false,
+         {0, 1, 255, 128, 127, 129, 130, 131, 132},
+         2},
     };
     for (size_t c = 0; c < ARRAY_LENGTH(rows); c++) {
         char model[512];
@@ -155,8 +181,26 @@ Test(quantized_models, weights_of_few_bits_with_a_zero_in_the_middle_stay_packed
         for (int a = 0; a < (int)s->n_attrs; a++)
             told |= strcmp(s->attrs[a].key, "weight_bits") == 0;
         cr_expect_eq(told, rows[c].four, "%zu", c);
+        cr_expect_eq(count_of(&i, "MatrixMultiply"), rows[c].products, "%zu", c);
         imported_close(&i);
     }
+}
+
+#define OF_ZEROS(x, y)                                                                   \
+    "node com.microsoft::MatMulNBits " x ",w,s,z -> " y " K=16 N=2 block_size=8\n"
+
+Test(quantized_models, blocks_of_an_input_are_summed_once_for_all_zero_points)
+{
+    struct imported i = import_model_text(
+        "ir 8\nopset 17\nopset com.microsoft 1\ninput x f 3x16\ninput v f 3x16\noutput "
+        "y\n"
+        "init w u 2x2x4 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7\ninit s f 4 1 2 3 4\n"
+        "init z u 2 1 119\n" OF_ZEROS("x", "a") OF_ZEROS("x", "b")
+            OF_ZEROS("v", "c") "node Add a,b -> d\nnode Add c,d -> y\n");
+    cr_assert_eq(i.status, STRATA_OK, "%s", i.err.message);
+    cr_expect_eq(count_of(&i, "MatrixMultiply"), 6);
+    cr_expect_eq(count_of(&i, "Reduce"), 2);
+    imported_close(&i);
 }
 
 Test(quantized_models, weights_of_e4m3_stay_so)
