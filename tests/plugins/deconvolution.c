@@ -146,8 +146,6 @@ static const struct layer_case large[] = {
      .in = {S4(1, 136, 25, 31)}},
     {"Deconvolution", "filters = 200; kernel = 4x6; stride = 2x3; pad = 1x2x0x1",
      .in = {S4(1, 72, 24, 27)}},
-    {"Deconvolution", "filters = 200; kernel = 4x6; stride = 2x3; pad = 1x2x1x1",
-     .in = {S4(2, 72, 24, 27)}},
     {"Deconvolution", "filters = 64; kernel = 4; stride = 2; pad = 1",
      .in = {S4(1, 40, 67, 71)}},
     {"Deconvolution", "filters = 256; kernel = 3; pad = 1", .in = {S4(1, 64, 33, 35)}},
@@ -164,6 +162,28 @@ static const struct layer_case large[] = {
      .absent = 2},
     {"Deconvolution", "filters = 72; kernel = 4; stride = 2; pad = 1",
      .in = {S4(1, 64, 33, 35)}, .absent = 2},
+    /* Images whose pixels are fewer than a tile's, or no multiple of them. */
+    {"Deconvolution", "filters = 136; kernel = 2; stride = 2", .in = {S4(25, 64, 7, 5)}},
+    {"Deconvolution", "filters = 64; kernel = 4; stride = 2; pad = 1",
+     .in = {S4(33, 72, 5, 3)}},
+    {"Deconvolution", "filters = 24; kernel = 2; stride = 2", .in = {S4(3, 64, 37, 43)}},
+    {"Deconvolution", "filters = 8; kernel = 3; stride = 3", .in = {S4(2, 64, 61, 43)}},
+    /* Uneven pads, strides and kernels, outputs of whole strides nevertheless. */
+    {"Deconvolution", "filters = 200; kernel = 4x6; stride = 2x3; pad = 1x2x1x1",
+     .in = {S4(3, 72, 24, 27)}},
+    {"Deconvolution", "filters = 200; kernel = 4x6; stride = 2x3; pad = 1x2x1x1",
+     .in = {S4(2, 64, 24, 27)}, .absent = 2},
+    {"Deconvolution", "filters = 72; kernel = 6x4; stride = 3x2; pad = 0x3x3x1",
+     .in = {S4(2, 136, 19, 33)}},
+    {"Deconvolution", "filters = 64; kernel = 4; stride = 2; pad = 1; output_pad = 2",
+     .in = {S4(2, 64, 23, 31)}},
+    {"Deconvolution", "filters = 64; kernel = 1x2; stride = 1x2; output_pad = 0x2",
+     .in = {S4(2, 64, 33, 41)}},
+    /* Only lines, or only a line's pixels, are no whole strides. */
+    {"Deconvolution", "filters = 64; kernel = 4; stride = 2; pad = 1x1x0x1",
+     .in = {S4(2, 72, 25, 31)}},
+    {"Deconvolution", "filters = 64; kernel = 4; stride = 2; pad = 1x1x1x0",
+     .in = {S4(2, 72, 25, 31)}},
 };
 
 LAYER_CASES(Deconvolution, ORDINARY(cases), LARGE(large))
