@@ -37,6 +37,13 @@ static const struct counted_case {
       {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
       {0, 0, 0, 1, 1, 1, 0, 1, 2, 0, 1, 2}},
      12},
+    {"boxes of which none are wanted",
+     KEPT BOXES "init no i 1 0\nnode NonMaxSuppression b3,s3,no,iou -> k0\n"
+                "node NonMaxSuppression b3,s3 -> k1\nnode Concat k0,k,k1 -> all axis=0\n"
+                "node Shape all -> sh\nnode Shape k0 -> s0\nnode Shape k1 -> s1\n"
+                "node Concat sh,s0,s1 -> f axis=0\nnode Cast f -> w to=1\noutput w\n",
+     {{3, 3, 0, 3, 0, 3}, {0, 3, 0, 3, 0, 3}, {6, 3, 0, 3, 0, 3}},
+     6},
     {"places of floats, by rows",
      "input x f 6\nnode Relu x -> r\nnode NonZero r -> i\n"
      "node Transpose i -> t perm=[1,0]\nnode Cast t -> y to=1\noutput y\n",
