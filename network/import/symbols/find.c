@@ -198,8 +198,7 @@ void import_find_symbols(struct import *im)
     for (size_t i = 0; i < g->n_inputs; i++)
         for (int d = 0; is_free(im, &g->inputs[i]) && d < g->inputs[i].rank; d++) {
             const struct onnx_dim *dim = &g->inputs[i].dims[d];
-            if (dim->value < 0 && *dim->symbol &&
-                import_find_symbol(im, dim, d == 0) < 0)
+            if (dim->value < 0 && *dim->symbol && import_find_symbol(im, dim, d == 0) < 0)
                 add_symbol(im, dim, false);
         }
     check_states(im);

@@ -496,8 +496,7 @@ Test(shapes, most_inputs_begin_with_the_batch)
         "[layer y]\ntype = ElementWise\ninputs = s, m\n";
     static const struct {
         const char *profile, *batch;
-    } cases[] = {{"T = 1..40: 8, 32\nN = 1, 4", "N"},
-                 {"T = 1..40: 8, 32\nN = 1", NULL}};
+    } cases[] = {{"T = 1..40: 8, 32\nN = 1, 4", "N"}, {"T = 1..40: 8, 32\nN = 1", NULL}};
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct net n;
         strata_error err;

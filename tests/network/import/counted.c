@@ -22,6 +22,39 @@
     "node NonMaxSuppression b3,s3,most,iou -> k\ninit last i 1 2\n"                      \
     "node Gather k,last -> j axis=1\nnode Squeeze j,a -> r\n"
 
+/* A Loop with a round for each of y, whose element is v0, and v in a list; each appends
+ * what it makes of r to w. */
+#define NUMBER "input i i -\ninput c b -\n"
+#define ELEMENT "node Gather y,i -> v0\nnode Unsqueeze v0,a -> v\n"
+#define APPEND                                                                           \
+    "node Concat s,r -> s1 axis=0\nnode Identity c -> c1\noutput c1\noutput s1\n}\n"
+#define COUNT KEPT "init a i 1 0\nnode Squeeze n -> trips\ninit go b - 1\n"
+#define ROUNDS                                                                           \
+    COUNT "init s0 f 0\nnode Loop trips,go,s0 -> w body={\n" NUMBER                      \
+          "input s f 0\n" ELEMENT
+
+#define SQUARES ROUNDS "init h f 1 0.5\nnode Max v,h -> m\nnode Mul m,v0 -> r\n" APPEND
+#define PAIRS                                                                            \
+    COUNT "node Loop trips,go -> w body={\n" NUMBER ELEMENT                              \
+          "node Cast i -> f to=1\ninit k f 2 10 20\nnode Mul v0,k -> u\n"                \
+          "node Add u,f -> o\nnode Identity c -> c1\noutput c1\noutput o\n}\n"
+/* An image of v rows, of the first 4 of which 4 are made. */
+#define PASTED                                                                           \
+    COUNT "init s0 f 0x1x4x2\nnode Loop trips,go,s0 -> w body={\n" NUMBER                \
+          "input s f 0x1x4x2\n" ELEMENT                                                  \
+          "init image f 1x1x2x2 0 1 2 3\nnode Mul image,v -> im\n"                       \
+          "node Cast v -> h to=7\ninit one i 2 1 1\ninit two i 1 2\n"                    \
+          "node Concat one,h,two -> size axis=0\n"                                       \
+          "node Resize im,_,_,size -> big mode='linear'\n"                               \
+          "init four i 1 4\nnode Slice big,a,four,two -> part\n"                         \
+          "node Shape part -> now\nnode Gather now,two -> own\n"                         \
+          "node Sub four,own -> left\nnode Concat one,left,two -> zs axis=0\n"           \
+          "node ConstantOfShape zs -> z\nnode Concat z,part -> r axis=2\n" APPEND        \
+          "init e i 1 1\nnode Slice w,a,e -> first\n"
+#define UNTIL                                                                            \
+    COUNT "node Loop trips,go -> w body={\n" NUMBER ELEMENT                              \
+          "init four f - 4\nnode Less v0,four -> c1\noutput c1\noutput v\n}\n"
+
 static const float given[][6] = {
     {3, -1, 2, 0, 5, -4}, {-1, -2, -3, -4, -5, -6}, {1, 6, 2, 5, 3, 4}};
 
@@ -102,6 +135,28 @@ static const struct counted_case {
       {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
       {1, 1, 6, 6, 2, 2, 5, 5, 3, 3, 4, 4}},
      12},
+    {"rows of a number before the first, behind the last",
+     KEPT "init p i 2 1 2\ninit z7 f - 7\nnode Pad y,p,z7 -> w\noutput w\n",
+     {{7, 3, 2, 5, 7, 7, -1, -1, -1},
+      {7, 7, 7, -1, -1, -1, -1, -1, -1},
+      {7, 1, 6, 2, 5, 3, 4, 7, 7}},
+     9},
+    {"a round for each",
+     SQUARES "output w\n",
+     {{9, 4, 25, -1, -1, -1}, {-1, -1, -1, -1, -1, -1}, {1, 36, 4, 25, 9, 16}},
+     6},
+    {"a round for each, that leaves two values",
+     PAIRS "output w\n",
+     {{30, 60, 21, 41, 52, 102, -1, -1, -1, -1, -1, -1},
+      {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
+      {10, 20, 61, 121, 22, 42, 53, 103, 34, 64, 45, 85}},
+     12},
+    {"an image resized to a size of each, behind zeros",
+     PASTED "output first\n",
+     {{0, 0, 0, 3, 3, 6, 6, 9},
+      {-1, -1, -1, -1, -1, -1, -1, -1},
+      {0, 0, 0, 0, 0, 0, 1, 2}},
+     8},
     {"rows up to a size, with zeros behind",
      KEPT "init o i 1 -1\ninit k i 2 -1 2\ninit a i 1 1\nnode Unsqueeze y,a -> c\n"
           "node Concat c,c -> d axis=1\nnode Reshape d,o -> flat\n"
@@ -244,6 +299,14 @@ static const struct {
     {"a norm along the rows",
      KEPT "init g f 1 1\nnode LayerNormalization y,g -> w\noutput w\n",
      "lie where it does not take them"},
+    {"a round for each, which hang on those before",
+     ROUNDS "node Add s,v -> r\n" APPEND "output w\n",
+     "it reads an image whose size is computed, or a state, in a Loop"},
+    {"a round for each, of all of them",
+     ROUNDS "node Mul y,v -> u\nnode ReduceSum u -> r keepdims=0\n" APPEND "output w\n",
+     "it reads rows whose number values tell, in a Loop"},
+    {"a round for each, until one is large", UNTIL "output w\n",
+     "the condition of a round"},
     {"an operator that takes none", KEPT "node Hardmax y -> w axis=0\noutput w\n",
      "with which it is not taken: export the network up to there"},
     {"a size that has to be constant",
