@@ -47,8 +47,10 @@ NETWORK_SOURCES = \
 	network/import/counted/rows.c \
 	network/import/counted/shapes.c \
 	network/import/counted/sizes.c \
+	network/import/rounds/dense.c \
 	network/import/rounds/image.c \
 	network/import/rounds/operators.c \
+	network/import/rounds/range.c \
 	network/import/rounds/rounds.c \
 	network/import/rounds/rounds.h \
 	network/import/drop.c \

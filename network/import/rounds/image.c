@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "core/alloc.h"
 #include "network/import/counted/counted.h"
 
 static int add(struct import *im, const struct node *n, int a, int b)
@@ -66,11 +67,12 @@ static const char *read_kernel(const struct node *n, struct rounds_lane *l)
 void rounds_resize(struct import *im, struct node *n)
 {
     const struct rounds_lane *x = rounds_lane(im, n->in[0]);
-    const struct value *sizes = upgrade_input(im, n, 3), *v = upgrade_input(im, n, 0);
+    const struct value *sizes = upgrade_input(im, n, 3), *v = upgrade_input(im, n, 0),
+                       *scales = upgrade_input(im, n, 2);
     struct rounds_lane made = x ? *x : (struct rounds_lane){0};
     const char *why = read_kernel(n, &made);
     if (!x || !sizes || x->n_axes || x->zeros || x->state || x->appended ||
-        upgrade_input(im, n, 2) || v->dtype != STRATA_FP32)
+        (scales && value_count(scales) > 0) || v->dtype != STRATA_FP32)
         why = "what it resizes is the same in all rounds, or resized already,";
     const int rank = rounds_rank(im, n->in[0]);
     if (!why && count_of(sizes) != rank)
@@ -148,8 +150,8 @@ void rounds_slice(struct import *im, struct node *n)
     const int rank = rounds_rank(im, n->in[0]);
     int64_t begin[STRATA_MAX_RANK], end[STRATA_MAX_RANK], at[STRATA_MAX_RANK],
         step[STRATA_MAX_RANK], count = 0;
-    bool good = x && !x->zeros && !x->state && !x->appended && starts && ends &&
-                (!axes || (axes->constant && !axes->lane)) &&
+    bool good = x && !x->zeros && !x->state && !x->appended && !x->dense && !x->flat &&
+                starts && ends && (!axes || (axes->constant && !axes->lane)) &&
                 (!steps || (steps->constant && !steps->lane));
     struct rounds_lane made = x ? *x : (struct rounds_lane){0};
     const int64_t n_cut = good ? count_of(starts) : 0;
@@ -208,7 +210,7 @@ bool rounds_join(struct import *im, struct node *n, int64_t axis)
         if (own && own->zeros) {
             const int more = rounds_element(im, n, n->in[i], axis);
             *side = *side < 0 ? more : add(im, n, *side, more);
-        } else if (own && own->n_axes && image < 0)
+        } else if (own && own->n_axes && !own->dense && !own->flat && image < 0)
             image = n->in[i];
         else
             return false;
@@ -240,14 +242,21 @@ static int number(struct import *im, double v)
     return counted_number(im, STRATA_FP32, v);
 }
 
-/* Scalars of the rounds, or one of all, before dims of their own; as floats. */
+int rounds_column(struct import *im, const struct node *n, int value, int64_t rounds,
+                  int rank)
+{
+    const struct value *v = graph_value(&im->g, value);
+    int64_t dims[STRATA_MAX_RANK] = {v->constant && value_count(v) == 1 ? 1 : rounds};
+    for (int d = 1; d < rank; d++)
+        dims[d] = 1;
+    return counted_reshape(im, n, value, rank, dims);
+}
+
+/* The same before the dims of a matrix, as floats. */
 static int column(struct import *im, const struct node *n, int value, int64_t rounds,
                   bool real)
 {
-    const struct value *v = graph_value(&im->g, value);
-    const bool one = v->constant && value_count(v) == 1;
-    const int64_t dims[] = {one ? 1 : rounds, 1, 1};
-    const int made = counted_reshape(im, n, value, 3, dims);
+    const int made = rounds_column(im, n, value, rounds, 3);
     return real ? counted_cast(im, n, made, ONNX_FLOAT) : made;
 }
 
@@ -352,6 +361,17 @@ static int matrix(struct import *im, const struct node *n, int value, int64_t ro
     return counted_reshape(im, n, value, rank + 1, dims);
 }
 
+/* As many matrices as there are: a size that is the same for all rounds has one. */
+static int64_t matrices(const struct import *im, const struct rounds_lane *l,
+                        const struct rounds_axis *a)
+{
+    const int of[] = {a->size, a->offset, a->low, a->high};
+    for (size_t i = 0; i < ARRAY_LENGTH(of); i++)
+        if (!im->g.values[of[i]].constant)
+            return l->rounds;
+    return 1;
+}
+
 int rounds_settle(struct import *im, const struct node *n, int value, const int64_t *dims)
 {
     const struct rounds_lane *l = rounds_lane(im, value);
@@ -360,8 +380,8 @@ int rounds_settle(struct import *im, const struct node *n, int value, const int6
         const struct rounds_axis *a = &l->axes[i];
         const int64_t last[] = {dims[a->axis], a->of};
         const bool columns = a->axis == rank - 1;
-        const int w = matrix(im, n, weights(im, n, l, a, dims[a->axis]), l->rounds, rank,
-                             last, columns);
+        const int w = matrix(im, n, weights(im, n, l, a, dims[a->axis]),
+                             matrices(im, l, a), rank, last, columns);
         value = columns ? rounds_two(im, n, "MatMul", value, w)
                         : rounds_two(im, n, "MatMul", w, value);
     }

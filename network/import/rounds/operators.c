@@ -171,8 +171,10 @@ void rounds_gather(struct import *im, struct node *n)
     const int rank = rounds_rank(im, n->in[0]);
     const int64_t axis = rounds_axis_of(n, rank, 0);
     struct rounds_lane l = *x;
-    if (!index || index->lane || axis < 0 || axis >= rank || x->zeros || x->state ||
-        x->appended || (x->n_axes && index->rank > 0) ||
+    if (index && index->lane && axis >= 0 && axis < rank && rounds_pick(im, n, axis))
+        return;
+    if (!index || index->lane || x->dense || x->flat || axis < 0 || axis >= rank ||
+        x->zeros || x->state || x->appended || (x->n_axes && index->rank > 0) ||
         !move_axes(&l, axis, index->rank > 0 ? 0 : -1)) {
         rounds_refuse(im, n, "its indices are computed, or lie along a computed size,");
         return;
@@ -197,7 +199,8 @@ void rounds_change_rank(struct import *im, struct node *n)
     struct rounds_lane l = *rounds_lane(im, n->in[0]);
     int64_t axes[STRATA_MAX_RANK], count = 0;
     const int rank = rounds_rank(im, n->in[0]);
-    if (l.zeros || l.state || l.appended || !read_integers(im, n, 1, axes, &count)) {
+    if (l.zeros || l.state || l.appended || l.flat || l.dense ||
+        !read_integers(im, n, 1, axes, &count)) {
         if (!node_is_refused(&im->g, n))
             rounds_refuse(im, n, "it reads a state,");
         return;
@@ -223,6 +226,10 @@ void rounds_reduce(struct import *im, struct node *n)
     const int rank = rounds_rank(im, n->in[0]);
     const struct rounds_lane l = *rounds_lane(im, n->in[0]);
     int64_t axes[STRATA_MAX_RANK], count = 0;
+    axes[0] = node_integer(n, "axis", 0);
+    if (l.flat && one && place_axes(im, n, axes, 1, rank) &&
+        rounds_largest(im, n, axes[0]))
+        return;
     if (has_axes(im, n->in[0])) {
         rounds_refuse(im, n, "it reads an image whose size is computed, or a state,");
         return;
@@ -272,6 +279,11 @@ void rounds_reshape(struct import *im, struct node *n)
     const bool expands = strcmp(n->op, "Expand") == 0;
     const struct rounds_lane *l = rounds_lane(im, n->in[0]);
     int64_t dims[STRATA_MAX_RANK] = {0}, count = 0;
+    if (l && l->n_axes && !l->dense && !l->flat && !expands) {
+        if (read_integers(im, n, 1, dims, &count) && !rounds_flatten(im, n, dims, count))
+            rounds_refuse(im, n, "it gives other dims to an image of computed size,");
+        return;
+    }
     if (!l || has_axes(im, n->in[0])) {
         rounds_refuse(im, n, "its dims are computed,");
         return;
@@ -313,7 +325,7 @@ void rounds_shape(struct import *im, struct node *n)
     int64_t dims[STRATA_MAX_RANK], begin = node_integer(n, "start", 0),
                                    end = node_integer(n, "end", rank);
     int parts[STRATA_MAX_RANK];
-    if (l.zeros || l.state || l.appended) {
+    if (l.zeros || l.state || l.appended || l.flat) {
         rounds_refuse(im, n, "it reads a state,");
         return;
     }
@@ -326,7 +338,10 @@ void rounds_shape(struct import *im, struct node *n)
         int own = VALUE_NONE;
         for (int i = 0; i < l.n_axes; i++)
             own = l.axes[i].axis == d ? l.axes[i].length : own;
-        dims[k] = made.element[k] = v.dims[d + 1];
+        const struct value *size = graph_value(&im->g, own);
+        const bool same = size && size->constant && value_count(size) == 1;
+        dims[k] = made.element[k] = same ? value_integer(size, 0) : v.dims[d + 1];
+        own = same ? VALUE_NONE : own;
         made.known |= own < 0 ? 1u << k : 0;
         const int64_t column[] = {l.rounds, 1};
         const int each =
@@ -378,8 +393,8 @@ static bool append(struct import *im, struct node *n, int64_t axis)
         return false;
     const struct value to = im->g.values[n->in[0]];
     const struct rounds_lane *own = rounds_lane(im, n->in[1]);
-    if ((own && (own->state || own->appended || own->zeros)) || to.rank < 1 ||
-        rounds_rank(im, n->in[1]) != to.rank || to.rank >= STRATA_MAX_RANK)
+    if ((own && (own->state || own->appended || own->zeros || own->dense)) ||
+        to.rank < 1 || rounds_rank(im, n->in[1]) != to.rank || to.rank >= STRATA_MAX_RANK)
         return false;
     for (int i = 0; own && i < own->n_axes; i++)
         if (own->axes[i].axis == 0 || to.dims[own->axes[i].axis] > ROUNDS_ROOM)

@@ -31,6 +31,7 @@ struct rounds_lane *rounds_tell(struct import *im, int value, int64_t rounds)
     if (!made || !v)
         return NULL;
     made->rounds = rounds;
+    made->made = VALUE_NONE;
     v->lane = made;
     return made;
 }
@@ -41,6 +42,8 @@ struct rounds_lane *rounds_tell_like(struct import *im, int value,
     struct rounds_lane *made = rounds_tell(im, value, from->rounds);
     if (made)
         *made = *from;
+    if (made)
+        made->made = VALUE_NONE;
     return made;
 }
 

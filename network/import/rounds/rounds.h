@@ -43,6 +43,10 @@ struct rounds_lane {
     double cubic;
     struct rounds_axis axes[2];
     int n_axes;
+    bool dense; /* its computed dims have room for all sizes, and hold their elements */
+    int made;   /* the value that is this, dense; VALUE_NONE: none was made */
+    int64_t
+        flat; /* both axes are one dim, with room for rows of so many; 0: they are not */
 };
 
 /* The number of each round, as a scalar of the body. */
@@ -88,7 +92,19 @@ void rounds_shape(struct import *im, struct node *n);
 void rounds_fill(struct import *im, struct node *n);
 void rounds_concat(struct import *im, struct node *n);
 
+/* dense.c: false, and nothing is changed: it is not taken so */
+bool rounds_flatten(struct import *im, struct node *n, const int64_t *dims,
+                    int64_t count);
+bool rounds_largest(struct import *im, struct node *n, int64_t axis);
+bool rounds_pick(struct import *im, struct node *n, int64_t axis);
+
+/* range.c: the most that an element of the value can be; INFINITY: it is not known */
+double rounds_most(struct import *im, int value);
+
 /* image.c: dims whose sizes are computed */
+/* A number of each round, or one of all, before dims of 1. */
+int rounds_column(struct import *im, const struct node *n, int value, int64_t rounds,
+                  int rank);
 void rounds_resize(struct import *im, struct node *n);
 void rounds_slice(struct import *im, struct node *n);
 bool rounds_join(struct import *im, struct node *n, int64_t axis);

@@ -51,6 +51,22 @@
           "node Sub four,own -> left\nnode Concat one,left,two -> zs axis=0\n"           \
           "node ConstantOfShape zs -> z\nnode Concat z,part -> r axis=2\n" APPEND        \
           "init e i 1 1\nnode Slice w,a,e -> first\n"
+/* Where the largest of an image of at most 4 rows is, and its value. */
+#define PEAKS                                                                            \
+    COUNT "init s0 f 0x2\nnode Loop trips,go,s0 -> w body={\n" NUMBER                    \
+          "input s f 0x2\n" ELEMENT                                                      \
+          "init one f 1 1\ninit four f 1 4\nnode Min v,four -> u\nnode Max u,one -> t\n" \
+          "node Cast t -> h to=7\ninit image f 1x1x2x2 0 1 3 2\n"                        \
+          "node Mul image,v -> im\ninit o i 2 1 1\ninit three i 1 3\n"                   \
+          "node Concat o,h,three -> size axis=0\n"                                       \
+          "node Resize im,_,_,size -> big mode='linear'\nnode Squeeze big,a -> map\n"    \
+          "node Shape map -> ms\ninit two i - 2\nnode Gather ms,two -> wide\n"           \
+          "init fs i 2 1 -1\nnode Reshape map,fs -> flat\n"                              \
+          "node ArgMax flat -> p axis=1 keepdims=0\nnode Mod p,wide -> x0\n"             \
+          "node Sub p,x0 -> p0\nnode Div p0,wide -> y0\n"                                \
+          "node Gather map,y0 -> row axis=1\nnode Gather row,x0 -> e axis=2\n"           \
+          "init es i 1 -1\nnode Reshape e,es -> ev\nnode Cast p -> pf to=1\n"            \
+          "node Concat pf,ev -> pe axis=0\nnode Unsqueeze pe,a -> r\n" APPEND
 #define UNTIL                                                                            \
     COUNT "node Loop trips,go -> w body={\n" NUMBER ELEMENT                              \
           "init four f - 4\nnode Less v0,four -> c1\noutput c1\noutput v\n}\n"
@@ -157,6 +173,12 @@ static const struct counted_case {
       {-1, -1, -1, -1, -1, -1, -1, -1},
       {0, 0, 0, 0, 0, 0, 1, 2}},
      8},
+    {"the largest of an image resized to a size of each",
+     PEAKS "output w\n",
+     {{6, 9, 3, 6, 9, 15, -1, -1, -1, -1, -1, -1},
+      {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
+      {0, 1.5F, 9, 18, 3, 6, 9, 15, 6, 9, 9, 12}},
+     12},
     {"rows up to a size, with zeros behind",
      KEPT "init o i 1 -1\ninit k i 2 -1 2\ninit a i 1 1\nnode Unsqueeze y,a -> c\n"
           "node Concat c,c -> d axis=1\nnode Reshape d,o -> flat\n"
@@ -307,6 +329,14 @@ static const struct {
      "it reads rows whose number values tell, in a Loop"},
     {"a round for each, until one is large", UNTIL "output w\n",
      "the condition of a round"},
+    {"a round for each, with an image that may be of any size",
+     COUNT "node Loop trips,go -> w body={\n" NUMBER ELEMENT
+           "node Cast v -> h to=7\ninit o i 3 1 1 2\nnode Concat o,h -> size axis=0\n"
+           "init im f 1x1x2x2 0 1 3 2\nnode Mul im,v -> i2\n"
+           "node Resize i2,_,_,size -> big mode='linear'\ninit fs i 3 1 1 -1\n"
+           "node Reshape big,fs -> r\nnode Identity c -> c1\noutput c1\noutput r\n}\n"
+           "output w\n",
+     "gives other dims to an image of computed size"},
     {"an operator that takes none", KEPT "node Hardmax y -> w axis=0\noutput w\n",
      "with which it is not taken: export the network up to there"},
     {"a size that has to be constant",
