@@ -69,4 +69,5 @@ void upgrade_node(struct import *im, struct node *n)
         if (node_is_refused(&im->g, n))
             return;
     }
+    upgrade_computed(im, n);
 }
