@@ -136,6 +136,7 @@ NETWORK_SOURCES = \
 	network/import/upgrade/attention.c \
 	network/import/upgrade/broadcast.c \
 	network/import/upgrade/computed.c \
+	network/import/upgrade/deform.c \
 	network/import/upgrade/few_bits.c \
 	network/import/upgrade/grouped.c \
 	network/import/upgrade/inputs.c \

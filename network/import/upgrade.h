@@ -37,8 +37,8 @@ struct rewrite_table {
     const struct rewrite *rows;
     size_t n;
 };
-extern const struct rewrite_table upgrade_attention, upgrade_few_bits, upgrade_microsoft,
-    upgrade_quantized;
+extern const struct rewrite_table upgrade_attention, upgrade_deform, upgrade_few_bits,
+    upgrade_microsoft, upgrade_quantized;
 
 /* Whether the row is for that version. */
 bool upgrade_is_for(const struct upgrade *u, int version);

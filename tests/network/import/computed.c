@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Weights that are computed, where the layer holds its own: the same as with constants.
+ * Weights that are computed, where the layer holds its own: the same as with constants;
+ * and convolutions whose taps are where offsets say.
  */
 #include <math.h>
 
@@ -82,18 +83,65 @@ static float *run(const char *name, const char *text, const char *weights, int64
     return copy;
 }
 
+static void compare(const char *name, const char *found_text, const char *found_weights,
+                    const char *wanted_text, const char *wanted_weights)
+{
+    int64_t n, n_found;
+    float *wanted = run(name, wanted_text, wanted_weights, &n);
+    float *found = run(name, found_text, found_weights, &n_found);
+    cr_assert_eq(n, n_found, "%s", name);
+    for (int64_t i = 0; i < n; i++)
+        cr_expect_float_eq(found[i], wanted[i], 1e-5 * (1 + fabsf(wanted[i])),
+                           "%s: element %lld is %g, should be %g", name, (long long)i,
+                           (double)found[i], (double)wanted[i]);
+    free(wanted);
+    free(found);
+}
+
 Test(computed, weights_are_as_constants)
 {
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        int64_t n, n_computed;
-        float *wanted = run(cases[c].name, cases[c].text, constant, &n);
-        float *found = run(cases[c].name, cases[c].text, computed, &n_computed);
-        cr_assert_eq(n, n_computed, "%s", cases[c].name);
-        for (int64_t i = 0; i < n; i++)
-            cr_expect_float_eq(found[i], wanted[i], 1e-5 * (1 + fabsf(wanted[i])),
-                               "%s: element %lld is %g, should be %g", cases[c].name,
-                               (long long)i, (double)found[i], (double)wanted[i]);
-        free(wanted);
-        free(found);
-    }
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+        compare(cases[c].name, cases[c].text, computed, cases[c].text, constant);
+}
+
+#define IMAGE "input x f 1x2x5x6\n" WEIGHTS("54", "4 3 2 3 3", "3")
+/* Elements half a row below and a quarter of a column to the right, zeros outside. */
+#define MOVED                                                                            \
+    "init p i 8 0 0 0 0 0 0 1 1\nnode Pad x,p -> xp\ninit ax i 2 2 3\n"                  \
+    "init s0 i 2 0 0\ninit e0 i 2 5 6\nnode Slice xp,s0,e0,ax -> x0\n"                   \
+    "init s1 i 2 1 0\ninit e1 i 2 6 6\nnode Slice xp,s1,e1,ax -> x1\n"                   \
+    "init s2 i 2 0 1\ninit e2 i 2 5 7\nnode Slice xp,s2,e2,ax -> x2\n"                   \
+    "init s3 i 2 1 1\ninit e3 i 2 6 7\nnode Slice xp,s3,e3,ax -> x3\n"                   \
+    "node Add x0,x1 -> near\nnode Add x2,x3 -> far\ninit c0 f - 0.375\n"                 \
+    "init c1 f - 0.125\nnode Mul near,c0 -> n0\nnode Mul far,c1 -> n1\n"                 \
+    "node Add n0,n1 -> moved\n"
+/* Offsets of nine taps, those of y before those of x, for each place. */
+#define OFFSETS(places)                                                                  \
+    "init yx f 1x1x2x1x1 0.5 0.25\ninit as i 5 1 9 2 " places                            \
+    "\nnode Expand yx,as -> o5\ninit os i 4 1 18 " places                                \
+    "\nnode Reshape o5,os -> off\n"
+
+static const struct {
+    const char *name, *found, *wanted;
+} deformed[] = {
+    {"taps that are where they are",
+     IMAGE "init os i 4 1 18 5 3\nnode ConstantOfShape os -> off\n"
+           "node DeformConv x,w,off,b -> y pads=[1,1,1,1] strides=[1,2]\noutput y\n",
+     IMAGE "node Conv x,w,b -> y pads=[1,1,1,1] strides=[1,2]\noutput y\n"},
+    {"taps between elements",
+     IMAGE OFFSETS("3 4") "node DeformConv x,w,off,b -> y\noutput y\n",
+     IMAGE MOVED "node Conv moved,w,b -> y\noutput y\n"},
+    {"half of each",
+     IMAGE OFFSETS(
+         "3 4") "init h1 f - 0.5\ninit hs i 4 1 9 3 4\nnode Expand h1,hs -> half\n"
+                "node DeformConv x,w,off,_,half -> y\noutput y\n",
+     IMAGE MOVED "init h f - 0.5\nnode Mul moved,h -> small\n"
+                 "node Conv small,w -> y\noutput y\n"},
+};
+
+Test(computed, taps_are_where_offsets_say)
+{
+    for (size_t c = 0; c < sizeof deformed / sizeof *deformed; c++)
+        compare(deformed[c].name, deformed[c].found, computed, deformed[c].wanted,
+                constant);
 }
