@@ -273,8 +273,9 @@ static int run_instead(struct import *im, struct node *n, int64_t trips, size_t 
     const size_t own = im->n_refusals, own_all = im->all_refusals;
     bool done = false;
     const int status =
-        trips > 0 ? run_at_once(im, n, trips, counted_integer(im, trips), &done, err)
-                  : STRATA_OK;
+        trips > 0 && trips <= ROUNDS_MOST
+            ? run_at_once(im, n, trips, counted_integer(im, trips), &done, err)
+            : STRATA_OK;
     im->n_refusals = done ? refusals : own;
     im->all_refusals = done ? all : own_all;
     if (!done)
@@ -288,6 +289,7 @@ static bool is_counted(const struct import *im, const struct node *n)
     const struct value *go = n->n_in > 1 ? graph_value(&im->g, n->in[1]) : NULL;
     return control_inputs(n) >= 2 && counted_is_size(im, n->in[0]) &&
            counted_least(im, n->in[0], 0) >= 0 && counted_most(im, n->in[0], 0) > 0 &&
+           counted_most(im, n->in[0], 0) <= ROUNDS_MOST &&
            (!go || (go->constant && value_integer(go, 0) != 0));
 }
 

@@ -16,6 +16,7 @@
 #include "network/import/inline.h"
 #include "network/import/upgrade.h"
 
+#define ROUNDS_MOST 65536 /* rounds, at most */
 #define ROUNDS_ROOM 65536 /* of a dim whose size is computed, at most */
 #define ROUNDS_KNOWN 8    /* elements of a list of which is known which are the same */
 
