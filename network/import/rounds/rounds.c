@@ -179,36 +179,71 @@ static bool reads_rows(const struct import *im, const struct node *n)
 static const struct {
     const char *op;
     void (*apply)(struct import *im, struct node *n);
+    int inputs; /* that have to be there, from the first on; 0: all of them */
+    bool any;   /* the first may be the same in all rounds, if another is not */
 } rules[] = {
-    {"Gather", rounds_gather},          {"Unsqueeze", rounds_change_rank},
-    {"Squeeze", rounds_change_rank},    {"Reshape", rounds_reshape},
-    {"Expand", rounds_reshape},         {"Transpose", rounds_transpose},
-    {"Concat", rounds_concat},          {"Shape", rounds_shape},
-    {"ConstantOfShape", rounds_fill},   {"Slice", rounds_slice},
-    {"Resize", rounds_resize},          {"ReduceMax", rounds_reduce},
-    {"ReduceMin", rounds_reduce},       {"ReduceSum", rounds_reduce},
-    {"ReduceProd", rounds_reduce},      {"ReduceMean", rounds_reduce},
-    {"ReduceL1", rounds_reduce},        {"ReduceL2", rounds_reduce},
-    {"ReduceSumSquare", rounds_reduce}, {"ArgMax", rounds_reduce},
-    {"ArgMin", rounds_reduce},          {"Softmax", rounds_reduce},
-    {"LogSoftmax", rounds_reduce},
+    {"Gather", rounds_gather, 2, true},
+    {"Concat", rounds_concat, 0, true},
+    {"Unsqueeze", rounds_change_rank, 1},
+    {"Squeeze", rounds_change_rank, 1},
+    {"Reshape", rounds_reshape, 2},
+    {"Expand", rounds_reshape, 2},
+    {"Transpose", rounds_transpose, 1},
+    {"Shape", rounds_shape, 1},
+    {"ConstantOfShape", rounds_fill, 1},
+    {"Slice", rounds_slice, 3},
+    {"Resize", rounds_resize, 1},
+    {"ReduceMax", rounds_reduce, 1},
+    {"ReduceMin", rounds_reduce, 1},
+    {"ReduceSum", rounds_reduce, 1},
+    {"ReduceProd", rounds_reduce, 1},
+    {"ReduceMean", rounds_reduce, 1},
+    {"ReduceL1", rounds_reduce, 1},
+    {"ReduceL2", rounds_reduce, 1},
+    {"ReduceSumSquare", rounds_reduce, 1},
+    {"ArgMax", rounds_reduce, 1},
+    {"ArgMin", rounds_reduce, 1},
+    {"Softmax", rounds_reduce, 1},
+    {"LogSoftmax", rounds_reduce, 1},
+    /* Element by element, but with the first one's dims. */
+    {"Identity", rounds_elementwise, 1},
+    {"Cast", rounds_elementwise, 1},
+    {"Clip", rounds_elementwise, 1},
+    {"CastLike", rounds_elementwise, 1},
+    {"Dropout", rounds_elementwise, 1},
+    {"PRelu", rounds_elementwise, 2},
 };
+
+/* Whether the inputs that rule k needs are there, and of known dims. */
+static bool has_inputs(const struct import *im, const struct node *n, size_t k)
+{
+    const bool listed = k < ARRAY_LENGTH(rules);
+    const int needed = listed && rules[k].inputs ? rules[k].inputs : n->n_in;
+    bool good = n->n_in >= needed && n->n_out > 0;
+    for (int i = 0; i < n->n_in && good; i++) {
+        const struct value *v = graph_value(&im->g, n->in[i]);
+        good = v ? v->rank >= 0 && v->dtype >= 0 : i >= needed;
+    }
+    return good && (!listed || rules[k].any || rounds_lane(im, n->in[0]));
+}
 
 int rounds_before(struct import *im, struct node *n, strata_error *err)
 {
-    void (*apply)(struct import * im, struct node * n) =
-        counted_is_elementwise(n) ? rounds_elementwise : NULL;
+    size_t k = 0;
     if (n->whole || !rounds_reads(im, n))
         return STRATA_OK;
-    for (size_t i = 0; i < ARRAY_LENGTH(rules) && !*n->domain; i++)
-        if (strcmp(rules[i].op, n->op) == 0)
-            apply = rules[i].apply;
+    while (k < ARRAY_LENGTH(rules) && (*n->domain || strcmp(rules[k].op, n->op) != 0))
+        k++;
     if (reads_rows(im, n))
         rounds_refuse(im, n, "it reads rows whose number values tell,");
-    else if (apply)
-        apply(im, n);
-    else
+    else if (k == ARRAY_LENGTH(rules) && !counted_is_elementwise(n))
         rounds_refuse(im, n, "it is not taken with what differs from round to round,");
+    else if (!has_inputs(im, n, k))
+        rounds_refuse(im, n, "its axes or dims differ from round to round,");
+    else if (k < ARRAY_LENGTH(rules))
+        rules[k].apply(im, n);
+    else
+        rounds_elementwise(im, n);
     n->whole = true;
     return arena_status(&im->g.arena, "a loop", err);
 }
