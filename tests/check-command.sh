@@ -453,7 +453,7 @@ for truth in true false; do
 done
 expect 2 'maybe: .*No such file' 'other words are names of files' \
     $strata import "$scratch/c.onnx" -o "$scratch/c.ini" --constant c=maybe
-expect 2 "c.onnx: --constant d: the model has no input of that name; it has 'x', 'c'" \
+expect 2 "c.onnx: --constant d: the model has no input of that name; it has 'c', 'x', 'z'" \
     'a constant that is no input is told of' \
     $strata import "$scratch/c.onnx" -o "$scratch/c.ini" --constant d=true
 expect 2 "c.onnx: --shape d: the model has no input of that name" \
