@@ -156,7 +156,7 @@ static int add_input(struct loader *l, const char *name, struct network_input **
     return (*in)->name && (*t)->name ? STRATA_OK : STRATA_ENOMEM;
 }
 
-static void name_dims(const struct loader *l, struct network_input *in,
+static void name_dims(struct loader *l, struct network_input *in,
                       const struct network_tensor *t,
                       const struct config_part parts[STRATA_MAX_RANK])
 {
@@ -169,6 +169,9 @@ static void name_dims(const struct loader *l, struct network_input *in,
         in->sums[d] = (struct network_sum){(int8_t)(sum ? first : -1), (int8_t)second,
                                            is ? parts[d].more : 0};
     }
+    if (l->begun && t->rank > 0 && parts[0].symbol >= 0 && parts[0].plus < 0 &&
+        parts[0].more == 0)
+        l->begun[parts[0].symbol]++;
 }
 
 int network_input(struct loader *l, struct config_section *s)

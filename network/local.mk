@@ -47,6 +47,12 @@ NETWORK_SOURCES = \
 	network/import/counted/rows.c \
 	network/import/counted/shapes.c \
 	network/import/counted/sizes.c \
+	network/import/rounds/dense.c \
+	network/import/rounds/image.c \
+	network/import/rounds/operators.c \
+	network/import/rounds/range.c \
+	network/import/rounds/rounds.c \
+	network/import/rounds/rounds.h \
 	network/import/drop.c \
 	network/import/fold.c \
 	network/import/graph.c \
@@ -129,6 +135,8 @@ NETWORK_SOURCES = \
 	network/import/upgrade.h \
 	network/import/upgrade/attention.c \
 	network/import/upgrade/broadcast.c \
+	network/import/upgrade/computed.c \
+	network/import/upgrade/deform.c \
 	network/import/upgrade/few_bits.c \
 	network/import/upgrade/grouped.c \
 	network/import/upgrade/inputs.c \

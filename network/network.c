@@ -39,6 +39,7 @@ static void free_loader(struct loader *l)
         free(d->weight_places);
     }
     free(l->drafts);
+    free(l->begun);
     free(l->sources);
     free(l->types);
     free(l->order);

@@ -56,6 +56,7 @@ struct loader {
     struct names type_index; /* layer types found, to types */
     const struct registry_layer **types;
     size_t n_types, types_capacity;
+    int *begun;       /* by names of [profile]: shapes of inputs that begin with them */
     int *order;       /* drafts, producers first */
     bool told_search; /* an error has said where plugins were looked for */
 };

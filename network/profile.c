@@ -21,7 +21,8 @@ int network_profile(struct loader *l)
     const size_t n = config_symbols(l->c, &all);
     net->batch_symbol = -1;
     net->symbols = zalloc(NETWORK_MAX_SYMBOLS, sizeof *net->symbols, "symbols", l->err);
-    if (!net->symbols)
+    l->begun = zalloc(n + 1, sizeof *l->begun, "symbols", l->err);
+    if (!net->symbols || !l->begun)
         return STRATA_ENOMEM;
     for (size_t i = 0; i < n; i++) {
         if (!varies(&all[i]))
@@ -86,6 +87,27 @@ static struct config_place place_of(const struct loader *l, const char *name)
     return config_find(l->c, "profile")->place;
 }
 
+/* The symbol, of those that may be, that most inputs begin with, the first of such as
+ * are as many; -1: a name of one size is in more. */
+static int find_batch(const struct loader *l)
+{
+    const struct config_symbol *all;
+    const size_t n = config_symbols(l->c, &all);
+    int found = -1, most = 0, of_any = 0;
+    bool stands;
+    for (size_t i = 0; i < n; i++) {
+        const int at = network_find_symbol(l->net, all[i].name);
+        const struct network_symbol *s = at < 0 ? NULL : &l->net->symbols[at];
+        of_any = l->begun[i] > of_any ? l->begun[i] : of_any;
+        if (!s || !is_first_only(l->net, at, &stands) || s->least < 1 || s->step != 1 ||
+            l->begun[i] <= most)
+            continue;
+        found = at;
+        most = l->begun[i];
+    }
+    return most == of_any ? found : -1;
+}
+
 void network_settle_profile(struct loader *l)
 {
     strata_network *net = l->net;
@@ -93,7 +115,7 @@ void network_settle_profile(struct loader *l)
     bool stands;
     for (size_t i = 0; i < net->n_symbols; i++) {
         const struct network_symbol *s = &net->symbols[i];
-        const bool first = is_first_only(net, (int)i, &stands);
+        is_first_only(net, (int)i, &stands);
         plans *= s->n_sizes; /* of 16 each, 8 at most */
         if (!stands && !config_errors(l->c))
             config_error(
@@ -101,9 +123,8 @@ void network_settle_profile(struct loader *l)
                 "'%s' has several sizes, and stands in no input's shape; give it "
                 "one",
                 s->name);
-        if (first && s->least > 0 && s->step == 1 && net->batch_symbol < 0)
-            net->batch_symbol = (int)i;
     }
+    net->batch_symbol = find_batch(l);
     if (plans > NETWORK_MAX_PLANS)
         config_error(l->c, config_find(l->c, "profile")->place,
                      "the listed sizes make %zu combinations, each of which would be "

@@ -12,6 +12,7 @@
 #include "network/import/control/control.h"
 #include "network/import/counted/counted.h"
 #include "network/import/map.h"
+#include "network/import/rounds/rounds.h"
 #include "network/import/upgrade.h"
 
 static bool reads_refused(const struct graph *g, const struct node *n)
@@ -109,6 +110,10 @@ static int fold_operator(struct import *im, struct node *n, strata_error *err)
     carry_node(im, n);
     int status = fold_producers(im, n, err);
     if (status == STRATA_OK)
+        status = rounds_before(im, n, err);
+    if (status == STRATA_OK)
+        status = fold_producers(im, n, err);
+    if (status == STRATA_OK)
         status = counted_before(im, n, err);
     if (status == STRATA_OK)
         status = fold_producers(im, n, err);
@@ -136,7 +141,9 @@ static int fold_node(struct import *im, struct node *n, strata_error *err)
         return status;
     if (reads_refused(&im->g, n) || node_is_refused(&im->g, n))
         node_refuse(&im->g, n);
-    else if ((control = control_find(im, n)))
+    else if ((control = control_find(im, n)) && rounds_reads(im, n))
+        rounds_refuse(im, n, "it is not taken with what differs from round to round,");
+    else if (control)
         status = control->expand(im, n, err);
     else
         status = fold_operator(im, n, err);

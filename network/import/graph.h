@@ -42,6 +42,7 @@ struct value {
     int whole, factors; /* of a constant: those whose product it is; VALUE_NONE */
     int same;  /* the value that it is, as its node does nothing; VALUE_NONE */
     struct counted *counted; /* rows whose number values tell (counted/); NULL: none */
+    struct rounds_lane *lane; /* what it is of each round (rounds/); NULL: no round's */
 };
 
 struct graph_size {

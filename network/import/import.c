@@ -25,6 +25,47 @@ static void tell_versions(const struct onnx_model *m)
     }
 }
 
+/* ---- options that name inputs ---- */
+
+/* Up to a few of the model's inputs, for a message. */
+static void append_inputs(const struct onnx_graph *g, strata_error *err)
+{
+    enum { TOLD = 8 };
+    for (size_t i = 0; i < g->n_inputs && i < TOLD; i++)
+        error_append(err, "%s'%s'", i ? ", " : "", g->inputs[i].name);
+    if (g->n_inputs > TOLD)
+        error_append(err, " and %zu others", g->n_inputs - TOLD);
+}
+
+static int check_input(const struct onnx_model *m, const char *option, const char *name,
+                       strata_error *err)
+{
+    const struct onnx_graph *g = &m->graph;
+    bool held = false;
+    for (size_t i = 0; i < g->n_inputs; i++)
+        if (strcmp(g->inputs[i].name, name) == 0)
+            return STRATA_OK;
+    for (size_t i = 0; i < g->n_initializers; i++)
+        held |= strcmp(g->initializers[i].name, name) == 0;
+    error_set(err, STRATA_EINVAL, "--%s %s: %s; ", option, name,
+              held ? "the model holds that value itself, and takes no other"
+                   : "the model has no input of that name");
+    error_append(err, g->n_inputs ? "it has " : "it has none at all, so leave this out");
+    append_inputs(g, err);
+    return STRATA_EINVAL;
+}
+
+static int check_options(const struct onnx_model *m, const struct import_options *o,
+                         strata_error *err)
+{
+    int status = STRATA_OK;
+    for (size_t i = 0; i < o->n_shapes && status == STRATA_OK; i++)
+        status = check_input(m, "shape", o->shapes[i].name, err);
+    for (size_t i = 0; i < o->n_constants && status == STRATA_OK; i++)
+        status = check_input(m, "constant", o->constants[i].name, err);
+    return status;
+}
+
 /* ---- outputs that are inputs of the next run ---- */
 
 static int find_output(const struct import *im, const char *name)
@@ -129,6 +170,9 @@ int import_make(struct import **out, const struct onnx_model *m,
     *out = NULL;
     if (options)
         start.options = *options;
+    const int status = check_options(m, &start.options, err);
+    if (status != STRATA_OK)
+        return status;
     tell_versions(m);
     return make_told(out, &start, err);
 }

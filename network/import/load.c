@@ -31,6 +31,15 @@ static const struct import_shape *find_shape(const struct import_options *o,
     return NULL;
 }
 
+static const struct onnx_tensor *find_constant(const struct import_options *o,
+                                               const char *name)
+{
+    for (size_t i = 0; i < o->n_constants; i++)
+        if (strcmp(o->constants[i].name, name) == 0)
+            return o->constants[i].tensor;
+    return NULL;
+}
+
 /* The size that a dim is given that is no symbol of the network; -1: none. */
 static int64_t given_size(const struct import *im, const struct onnx_dim *dim)
 {
@@ -78,14 +87,13 @@ static void load_input(struct inlining *x, const struct onnx_value *in)
                                         [ONNX_OPTIONAL] = "an optional value",
                                         [ONNX_UNTYPED] = "of no type"};
     struct import *im = x->im;
-    const struct import_options *o = &im->options;
+    const struct onnx_tensor *constant = find_constant(&im->options, in->name);
     if (graph_value(&im->g, inline_find(x, in->name)))
         return; /* an initializer: listed as an input before IR 4, a default since */
-    for (size_t i = 0; i < o->n_constants; i++)
-        if (strcmp(o->constants[i].name, in->name) == 0) {
-            load_constant(x, in->name, o->constants[i].tensor);
-            return;
-        }
+    if (constant) {
+        load_constant(x, in->name, constant);
+        return;
+    }
     const int value = inline_value(im, x->scope, in->name);
     struct value *v = graph_value(&im->g, value);
     if (!v)
@@ -156,8 +164,11 @@ int import_load(struct import *im, strata_error *err)
     check_version(im);
     inline_functions(im);
     inline_begin(&x, im, &file_scope, err);
-    for (size_t i = 0; i < from->n_initializers; i++)
-        load_constant(&x, from->initializers[i].name, &from->initializers[i]);
+    for (size_t i = 0; i < from->n_initializers; i++) {
+        const struct onnx_tensor *own = &from->initializers[i], *given;
+        given = find_constant(&im->options, own->name); /* an input with a default */
+        load_constant(&x, own->name, given ? given : own);
+    }
     for (size_t i = 0; i < from->n_inputs; i++)
         load_input(&x, &from->inputs[i]);
     cache_load(im);

@@ -37,8 +37,8 @@ struct rewrite_table {
     const struct rewrite *rows;
     size_t n;
 };
-extern const struct rewrite_table upgrade_attention, upgrade_few_bits, upgrade_microsoft,
-    upgrade_quantized;
+extern const struct rewrite_table upgrade_attention, upgrade_deform, upgrade_few_bits,
+    upgrade_microsoft, upgrade_quantized;
 
 /* Whether the row is for that version. */
 bool upgrade_is_for(const struct upgrade *u, int version);
@@ -76,6 +76,9 @@ int upgrade_reals(struct import *im, int dtype, int rank, const double *v, int64
  * turns its first input: by positions (VALUE_NONE: from 0) and tables of cosines and
  * sines. */
 void upgrade_rotary(struct import *im, struct node *n, int positions, int cos, int sin);
+/* A node of the newest opset whose layer would hold weights that are computed: what does
+ * not, of the same result. (upgrade/computed.c) */
+void upgrade_computed(struct import *im, struct node *n);
 /* Attribute `name`, integers or one, as constant input i of the node. */
 void upgrade_move(struct import *im, struct node *n, const char *name, int i);
 

@@ -10,6 +10,7 @@ CRITERION_TESTS += \
 	tests/network/import/patterns \
 	tests/network/import/regions \
 	tests/network/import/branches \
+	tests/network/import/computed \
 	tests/network/import/counted \
 	tests/network/import/any_size/sizes \
 	tests/network/import/stable \
@@ -38,6 +39,7 @@ tests_network_print_SOURCES = tests/network/print.c
 tests_network_weights_SOURCES = tests/network/weights.c tests/network/network_text.h
 
 tests_network_import_branches_SOURCES = tests/network/import/branches.c $(FREE_MODEL)
+tests_network_import_computed_SOURCES = tests/network/import/computed.c $(FREE_MODEL)
 tests_network_import_counted_SOURCES = tests/network/import/counted.c $(FREE_MODEL)
 tests_network_import_inline_SOURCES = tests/network/import/inline.c $(IMPORTED_TEXT)
 tests_network_import_opsets_SOURCES = tests/network/import/opsets.c $(IMPORTED_TEXT)

@@ -63,6 +63,7 @@ int operators_print(int format)
     put_rewrites(&t, &upgrade_few_bits);
     put_rewrites(&t, &upgrade_microsoft);
     put_rewrites(&t, &upgrade_quantized);
+    put_rewrites(&t, &upgrade_deform);
     put_family(&t, &map_refused);
     table_print(&t, format, stdout);
     table_close(&t);

@@ -5,6 +5,7 @@
  */
 #include "network/import/control/control.h"
 #include "network/import/counted/counted.h"
+#include "network/import/rounds/rounds.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -175,6 +176,123 @@ static bool read_bounds(struct import *im, struct node *n, int64_t *trips, int64
            (n->in[1] < 0 || control_integer(im, n, n->in[1], "the condition", go));
 }
 
+/* What all rounds appended to a state that began so. */
+static void give_appended(struct import *im, struct node *n, int i, int initial,
+                          int appended, int trips)
+{
+    struct graph *g = &im->g;
+    const struct value v = g->values[appended];
+    int64_t dims[STRATA_MAX_RANK], each = v.dims[1];
+    for (int d = 1; d < v.rank; d++)
+        dims[d - 1] = v.dims[d];
+    dims[0] *= v.dims[0];
+    const int rows = counted_reshape(im, n, appended, v.rank - 1, dims);
+    const int in[] = {initial, rows};
+    if (each != 1) {
+        trips = counted_two(im, n, "Mul", trips, counted_integer(im, each));
+        counted_bound_rows(im, trips, dims[0]);
+    }
+    if (!g->values[trips].constant)
+        counted_tell(im, rows, trips, 0);
+    if (g->values[initial].dims[0] == 0)
+        graph_add_node(g, "Identity", &rows, 1, &n->out[i], 1);
+    else
+        node_set_integer(g, graph_add_node(g, "Concat", in, 2, &n->out[i], 1), "axis", 0);
+}
+
+/* What the body made in one go, as the node's outputs; false, and refused. */
+static bool give_rounds(struct import *im, struct node *n, const struct rounds *r,
+                        int64_t most, int trips)
+{
+    int64_t go;
+    if (!control_integer(im, n, r->out[0], "the condition of a round", &go))
+        return false;
+    bool good = go != 0;
+    for (int i = 0; i < r->n_states && good; i++) {
+        const struct rounds_lane *l = rounds_lane(im, r->out[1 + i]);
+        good = l && (l->state == i + 1 || l->appended == i + 1);
+        if (i >= n->n_out || n->out[i] < 0 || !good)
+            continue;
+        if (l->state)
+            control_give(im, n, i, n->in[2 + i]);
+        else
+            give_appended(im, n, i, n->in[2 + i], r->out[1 + i], trips);
+    }
+    for (int i = 0; i < r->n_joined && good; i++) {
+        const int made = r->out[1 + r->n_states + i], at = r->n_states + i;
+        const struct rounds_lane *l = rounds_lane(im, made);
+        good = !l || (!l->n_axes && !l->zeros && !l->state && !l->appended);
+        if (at >= n->n_out || n->out[at] < 0 || !good)
+            continue;
+        const int all = rounds_spread(im, n, made, most);
+        const int own = rounds_add(im, n, "Identity", &all, 1);
+        if (!im->g.values[trips].constant)
+            counted_tell(im, own, trips, 0);
+        graph_add_node(&im->g, "Identity", &own, 1, &n->out[at], 1);
+    }
+    if (!good)
+        rounds_refuse(im, n, "a state is more than what each round appends to it,");
+    return good;
+}
+
+/* All rounds at once, of which `trips` count. */
+static int run_at_once(struct import *im, struct node *n, int64_t most, int trips,
+                       bool *done, strata_error *err)
+{
+    static const unsigned char yes = 1;
+    const int n_states = control_inputs(n) - 2;
+    struct rounds r = {0};
+    struct graph *g = &im->g;
+    *done = false;
+    if (!body_open(&r.body, im, n, "body", n_states + 2, -1) ||
+        !rounds_make(&r, n_states, 2, 1))
+        return STRATA_OK;
+    const size_t first = g->n_nodes, n_out = r.body.graph->n_outputs;
+    r.in[0] = rounds_index(im, most);
+    r.in[1] = graph_add_constant(g, "", STRATA_BOOL8, 0, NULL, &yes);
+    for (int i = 0; i < n_states; i++)
+        r.in[2 + i] = rounds_state(im, most, n->in[2 + i], i);
+    for (size_t i = 0; i < n_out; i++) {
+        struct value *v = graph_value(g, r.out[i] = graph_add_value(g, ""));
+        if (v)
+            v->readers = 1;
+    }
+    const int status = body_run(&r.body, "", r.in, r.out, err);
+    bool good = status == STRATA_OK && body_count(&r.body, first);
+    for (size_t i = 0; good && i < n_out; i++)
+        good = !g->values[r.out[i]].refused;
+    *done = good && give_rounds(im, n, &r, most, trips);
+    return status;
+}
+
+/* Rounds that cannot be one after the other, of a number that is known: at once, else
+ * what stands in the way of the former is told. */
+static int run_instead(struct import *im, struct node *n, int64_t trips, size_t refusals,
+                       size_t all, strata_error *err)
+{
+    const size_t own = im->n_refusals, own_all = im->all_refusals;
+    bool done = false;
+    const int status =
+        trips > 0 && trips <= ROUNDS_MOST
+            ? run_at_once(im, n, trips, counted_integer(im, trips), &done, err)
+            : STRATA_OK;
+    im->n_refusals = done ? refusals : own;
+    im->all_refusals = done ? all : own_all;
+    if (!done)
+        node_refuse(&im->g, n);
+    return status;
+}
+
+/* Whether how many rounds there are hangs on values, and nothing ends them before. */
+static bool is_counted(const struct import *im, const struct node *n)
+{
+    const struct value *go = n->n_in > 1 ? graph_value(&im->g, n->in[1]) : NULL;
+    return control_inputs(n) >= 2 && counted_is_size(im, n->in[0]) &&
+           counted_least(im, n->in[0], 0) >= 0 && counted_most(im, n->in[0], 0) > 0 &&
+           counted_most(im, n->in[0], 0) <= ROUNDS_MOST &&
+           (!go || (go->constant && value_integer(go, 0) != 0));
+}
+
 int control_loop(struct import *im, struct node *n, strata_error *err)
 {
     const int n_states = control_inputs(n) - 2;
@@ -185,6 +303,14 @@ int control_loop(struct import *im, struct node *n, strata_error *err)
     if (n_states < 0) {
         import_refuse_node(im, n, NULL, "it has no inputs for trip count and condition");
         return STRATA_OK;
+    }
+    const size_t refusals = im->n_refusals, all = im->all_refusals;
+    if (is_counted(im, n)) {
+        status = run_at_once(im, n, counted_most(im, n->in[0], 0),
+                             counted_element(im, n, n->in[0], 0), &good, err);
+        if (!good)
+            node_refuse(&im->g, n);
+        return status;
     }
     if (!read_bounds(im, n, &trips, &go, &asked) ||
         !body_open(&r.body, im, n, "body", n_states + 2, -1) ||
@@ -202,8 +328,8 @@ int control_loop(struct import *im, struct node *n, strata_error *err)
         if (!good)
             break;
     }
-    if (!good)
-        node_refuse(&im->g, n);
+    if (!good && status == STRATA_OK)
+        return run_instead(im, n, go ? trips : -1, refusals, all, err);
     for (int i = 0; good && i < n_states; i++)
         control_give(im, n, i, r.states[i]);
     for (int i = 0; good && i < r.n_joined; i++)

@@ -83,16 +83,21 @@ static const char *const elementwise[] = {
     "Mish",       "Gelu",       "Clip",        "PRelu",      "Cast",
     "CastLike",   "Identity",   "Dropout"};
 
+bool counted_is_elementwise(const struct node *n)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(elementwise) && !*n->domain; i++)
+        if (strcmp(elementwise[i], n->op) == 0)
+            return true;
+    return false;
+}
+
 static const struct rule *rule_of(const struct node *n)
 {
     static const struct rule stretched = {"", STRETCHED, false, NULL};
     for (size_t i = 0; i < ARRAY_LENGTH(rules) && !*n->domain; i++)
         if (strcmp(rules[i].op, n->op) == 0)
             return &rules[i];
-    for (size_t i = 0; i < ARRAY_LENGTH(elementwise) && !*n->domain; i++)
-        if (strcmp(elementwise[i], n->op) == 0)
-            return &stretched;
-    return NULL;
+    return counted_is_elementwise(n) ? &stretched : NULL;
 }
 
 static bool reads_counted(const struct import *im, const struct node *n)

@@ -32,6 +32,8 @@ int counted_before(struct import *im, struct node *n, strata_error *err);
 int counted_after(struct import *im, struct node *n, strata_error *err);
 /* Rows of the network's outputs that do not count are -1, of BOOL no. */
 int counted_outputs(struct import *im, strata_error *err);
+/* Whether the operator works element by element, operands stretched. */
+bool counted_is_elementwise(const struct node *n);
 /* Whether a condition can choose between them, of which one may have no rows. */
 bool counted_fit(const struct import *im, int a, int b);
 /* Output i of a node whose condition chooses between a and b; false: they do not fit. */

@@ -159,16 +159,33 @@ static int count_boxes(struct import *im, struct node *n, int64_t most)
     return rows;
 }
 
+/* Boxes of which at most 0 are kept, as where the model does not say how many: there is
+ * room for a row, and none counts. */
+static void keep_none(struct import *im, struct node *n)
+{
+    const int64_t one = 1;
+    node_set_input(&im->g, n, 2, graph_add_integers(&im->g, 1, &one, 1));
+    counted_give(im, n, 0, counted_integer(im, 0), 0);
+}
+
 /* Boxes that do not count get the lowest score, above which a kept one has to be. */
 void counted_suppress(struct import *im, struct node *n)
 {
     struct graph *g = &im->g;
     const struct value *boxes = upgrade_input(im, n, 0),
                        *scores = upgrade_input(im, n, 1), *most = upgrade_input(im, n, 2);
+    if (boxes && scores && !most && n->n_out == 1) {
+        keep_none(im, n);
+        return;
+    }
     if (!boxes || !scores || !most || boxes->rank != 3 || scores->rank != 3 ||
         n->n_out > 1)
         return;
     const int64_t classes = scores->dims[0] * scores->dims[1], all = boxes->dims[1];
+    if (most->constant && value_count(most) == 1 && value_integer(most, 0) <= 0) {
+        keep_none(im, n);
+        return;
+    }
     if (!most->constant && !counted_is_size(im, n->in[2]))
         return;
     if (counted_axis(im, n->in[0]) >= 0 && counted_axis(im, n->in[0]) != 1) {

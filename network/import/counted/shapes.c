@@ -7,7 +7,9 @@
 
 #include <string.h>
 
+#include "core/alloc.h"
 #include "formats/format.h"
+#include "io/weights/weights.h"
 
 #define HINT                                                                             \
     "export the network up to there, as to boxes and scores, and do the rest behind it " \
@@ -213,6 +215,40 @@ static void fill_up(struct import *im, struct node *n, int axis, int64_t total)
     n->whole = true;
 }
 
+/* So many rows of what the Pad fills with, a constant; VALUE_NONE: none. */
+static int filled_rows(struct import *im, const struct node *n, int axis, int64_t rows)
+{
+    struct graph *g = &im->g;
+    struct value like = g->values[n->in[0]];
+    const struct value *fill = upgrade_input(im, n, 2);
+    const size_t size = weight_dtype_size(weight_dtype_of(like.dtype));
+    if (rows <= 0)
+        return VALUE_NONE;
+    like.dims[axis] = rows;
+    const int64_t count = value_count(&like);
+    char *data = arena_get(&g->arena, (size_t)count, size);
+    for (int64_t i = 0; data && fill && i < count; i++)
+        memcpy(data + (size_t)i * size, fill->data, size);
+    return graph_add_constant(g, "", like.dtype, like.rank, like.dims, data);
+}
+
+/* Rows before the first and behind the last are joined with them. */
+static void pad_by_rows(struct import *im, struct node *n, int axis, int64_t before,
+                        int64_t behind)
+{
+    const int parts[] = {filled_rows(im, n, axis, before), n->in[0],
+                         filled_rows(im, n, axis, behind)};
+    n->op = "Concat";
+    n->n_in = 0;
+    n->attributes = NULL;
+    n->n_attributes = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(parts); i++)
+        if (parts[i] >= 0)
+            node_set_input(&im->g, n, n->n_in, parts[i]);
+    node_set_integer(&im->g, n, "axis", axis);
+    counted_join(im, n);
+}
+
 static void refuse_pad(struct import *im, struct node *n)
 {
     import_refuse_node(im, n, NULL,
@@ -234,10 +270,16 @@ void counted_pad(struct import *im, struct node *n)
                   least = counted_least(im, n->in[1], axis + x.rank);
     bool others = false;
     for (int64_t i = 0; i < 2 * (int64_t)x.rank; i++)
-        others |= i != axis + x.rank && counted_most(im, n->in[1], i) != 0;
+        others |= i != axis && i != axis + x.rank && counted_most(im, n->in[1], i) != 0;
     if (!size && all && before == 0 && most == 0)
         return;
-    if (axis < 0 || !size || !constant || !all || others ||
+    const struct value *fill = upgrade_input(im, n, 2);
+    if (!size && all && constant && !others && (!fill || fill->constant) && before >= 0 &&
+        most >= 0) {
+        pad_by_rows(im, n, axis, before, most);
+        return;
+    }
+    if (axis < 0 || !size || !constant || !all || others || before != 0 ||
         most != least + x.dims[axis] ||
         !counted_completes(im, n->in[1], axis + x.rank, counted_of(im, n->in[0])->rows)) {
         refuse_pad(im, n);

@@ -149,21 +149,58 @@ static void check_states(struct import *im)
         }
 }
 
+/* How many of the values begin with a free dim of that name. */
+static int count_begun(const struct onnx_value *all, size_t n, const char *symbol)
+{
+    int count = 0;
+    for (size_t i = 0; i < n; i++)
+        count += all[i].form == ONNX_TENSOR && all[i].rank > 0 &&
+                 all[i].dims[0].value < 0 && strcmp(all[i].dims[0].symbol, symbol) == 0;
+    return count;
+}
+
+/* The free dim that most inputs begin with, of as many the one that more outputs do; the
+ * first of such as are alike. NULL: none does. */
+static const struct onnx_dim *find_batch(const struct import *im)
+{
+    const struct onnx_graph *g = &im->model->graph;
+    const struct onnx_dim *found = NULL, *other = NULL;
+    int most = 0, of_outputs = 0;
+    for (size_t i = 0; i < g->n_inputs; i++) {
+        const struct onnx_dim *dim = g->inputs[i].dims;
+        if (!is_free(im, &g->inputs[i]) || dim->value >= 0)
+            continue;
+        const int begun = count_begun(g->inputs, g->n_inputs, dim->symbol),
+                  made = count_begun(g->outputs, g->n_outputs, dim->symbol);
+        if (found && strcmp(found->symbol, dim->symbol) != 0)
+            other = dim;
+        if (begun < most || (begun == most && made <= of_outputs))
+            continue;
+        other = found && strcmp(found->symbol, dim->symbol) != 0 ? found : other;
+        found = dim;
+        most = begun;
+        of_outputs = made;
+    }
+    if (other)
+        log_line(STRATA_LOG_INFO,
+                 "%s: '%s' is the batch, with which %d inputs and %d outputs begin; "
+                 "others begin with '%s'",
+                 im->model->path, found->symbol, most, of_outputs, other->symbol);
+    return found;
+}
+
 void import_find_symbols(struct import *im)
 {
     const struct onnx_graph *g = &im->model->graph;
-    bool batch = false;
-    for (int from = 0; from < 2; from++) /* the batch, then all others */
-        for (size_t i = 0; i < g->n_inputs; i++)
-            for (int d = 0; is_free(im, &g->inputs[i]) && d < g->inputs[i].rank; d++) {
-                const struct onnx_dim *dim = &g->inputs[i].dims[d];
-                const bool first = from == 0 && d == 0 && !batch;
-                if (dim->value >= 0 || import_find_symbol(im, dim, d == 0) >= 0)
-                    continue;
-                if (first || (from == 1 && *dim->symbol))
-                    add_symbol(im, dim, first);
-                batch |= first;
-            }
+    const struct onnx_dim *batch = find_batch(im);
+    if (batch)
+        add_symbol(im, batch, true);
+    for (size_t i = 0; i < g->n_inputs; i++)
+        for (int d = 0; is_free(im, &g->inputs[i]) && d < g->inputs[i].rank; d++) {
+            const struct onnx_dim *dim = &g->inputs[i].dims[d];
+            if (dim->value < 0 && *dim->symbol && import_find_symbol(im, dim, d == 0) < 0)
+                add_symbol(im, dim, false);
+        }
     check_states(im);
     symbols_find_sums(im);
 }

@@ -13,7 +13,8 @@ const struct upgrade_table *const upgrade_tables[] = {
     &upgrade_broadcast, &upgrade_inputs, &upgrade_meaning, &upgrade_widened, NULL};
 
 static const struct rewrite_table *const rewrites[] = {
-    &upgrade_attention, &upgrade_few_bits, &upgrade_microsoft, &upgrade_quantized};
+    &upgrade_attention, &upgrade_deform, &upgrade_few_bits, &upgrade_microsoft,
+    &upgrade_quantized};
 
 bool upgrade_is_for(const struct upgrade *u, int version)
 {
@@ -69,4 +70,5 @@ void upgrade_node(struct import *im, struct node *n)
         if (node_is_refused(&im->g, n))
             return;
     }
+    upgrade_computed(im, n);
 }

@@ -485,3 +485,25 @@ Test(shapes, rows_of_a_batch_without_a_name)
     strata_context_destroy(c);
     close_net(&n);
 }
+
+/* The batch is what most inputs begin with; a name that one begins with is none where
+ * others begin with one of one size. */
+Test(shapes, most_inputs_begin_with_the_batch)
+{
+    static const char inputs[] =
+        "[input m]\nshape = T x 1\n[input z]\nshape = N x T x 16\n"
+        "[layer s]\ntype = ElementWise\ninputs = x, z\n"
+        "[layer y]\ntype = ElementWise\ninputs = s, m\n";
+    static const struct {
+        const char *profile, *batch;
+    } cases[] = {{"T = 1..40: 8, 32\nN = 1, 4", "N"}, {"T = 1..40: 8, 32\nN = 1", NULL}};
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct net n;
+        strata_error err;
+        OK(open_sizes(&n, cases[i].profile, "N x T x 16", inputs, &err));
+        const int at = n.engine->network->batch_symbol;
+        cr_expect_str_eq(at < 0 ? "" : n.engine->network->symbols[at].name,
+                         cases[i].batch ? cases[i].batch : "");
+        close_net(&n);
+    }
+}

@@ -22,6 +22,55 @@
     "node NonMaxSuppression b3,s3,most,iou -> k\ninit last i 1 2\n"                      \
     "node Gather k,last -> j axis=1\nnode Squeeze j,a -> r\n"
 
+/* A Loop with a round for each of y, whose element is v0, and v in a list; each appends
+ * what it makes of r to w. */
+#define NUMBER "input i i -\ninput c b -\n"
+#define ELEMENT "node Gather y,i -> v0\nnode Unsqueeze v0,a -> v\n"
+#define APPEND                                                                           \
+    "node Concat s,r -> s1 axis=0\nnode Identity c -> c1\noutput c1\noutput s1\n}\n"
+#define COUNT KEPT "init a i 1 0\nnode Squeeze n -> trips\ninit go b - 1\n"
+#define ROUNDS                                                                           \
+    COUNT "init s0 f 0\nnode Loop trips,go,s0 -> w body={\n" NUMBER                      \
+          "input s f 0\n" ELEMENT
+
+#define SQUARES ROUNDS "init h f 1 0.5\nnode Max v,h -> m\nnode Mul m,v0 -> r\n" APPEND
+#define PAIRS                                                                            \
+    COUNT "node Loop trips,go -> w body={\n" NUMBER ELEMENT                              \
+          "node Cast i -> f to=1\ninit k f 2 10 20\nnode Mul v0,k -> u\n"                \
+          "node Add u,f -> o\nnode Identity c -> c1\noutput c1\noutput o\n}\n"
+/* An image of v rows, of the first 4 of which 4 are made. */
+#define PASTED                                                                           \
+    COUNT "init s0 f 0x1x4x2\nnode Loop trips,go,s0 -> w body={\n" NUMBER                \
+          "input s f 0x1x4x2\n" ELEMENT                                                  \
+          "init image f 1x1x2x2 0 1 2 3\nnode Mul image,v -> im\n"                       \
+          "node Cast v -> h to=7\ninit one i 2 1 1\ninit two i 1 2\n"                    \
+          "node Concat one,h,two -> size axis=0\n"                                       \
+          "node Resize im,_,_,size -> big mode='linear'\n"                               \
+          "init four i 1 4\nnode Slice big,a,four,two -> part\n"                         \
+          "node Shape part -> now\nnode Gather now,two -> own\n"                         \
+          "node Sub four,own -> left\nnode Concat one,left,two -> zs axis=0\n"           \
+          "node ConstantOfShape zs -> z\nnode Concat z,part -> r axis=2\n" APPEND        \
+          "init e i 1 1\nnode Slice w,a,e -> first\n"
+/* Where the largest of an image of at most 4 rows is, and its value. */
+#define PEAKS                                                                            \
+    COUNT "init s0 f 0x2\nnode Loop trips,go,s0 -> w body={\n" NUMBER                    \
+          "input s f 0x2\n" ELEMENT                                                      \
+          "init one f 1 1\ninit four f 1 4\nnode Min v,four -> u\nnode Max u,one -> t\n" \
+          "node Cast t -> h to=7\ninit image f 1x1x2x2 0 1 3 2\n"                        \
+          "node Mul image,v -> im\ninit o i 2 1 1\ninit three i 1 3\n"                   \
+          "node Concat o,h,three -> size axis=0\n"                                       \
+          "node Resize im,_,_,size -> big mode='linear'\nnode Squeeze big,a -> map\n"    \
+          "node Shape map -> ms\ninit two i - 2\nnode Gather ms,two -> wide\n"           \
+          "init fs i 2 1 -1\nnode Reshape map,fs -> flat\n"                              \
+          "node ArgMax flat -> p axis=1 keepdims=0\nnode Mod p,wide -> x0\n"             \
+          "node Sub p,x0 -> p0\nnode Div p0,wide -> y0\n"                                \
+          "node Gather map,y0 -> row axis=1\nnode Gather row,x0 -> e axis=2\n"           \
+          "init es i 1 -1\nnode Reshape e,es -> ev\nnode Cast p -> pf to=1\n"            \
+          "node Concat pf,ev -> pe axis=0\nnode Unsqueeze pe,a -> r\n" APPEND
+#define UNTIL                                                                            \
+    COUNT "node Loop trips,go -> w body={\n" NUMBER ELEMENT                              \
+          "init four f - 4\nnode Less v0,four -> c1\noutput c1\noutput v\n}\n"
+
 static const float given[][6] = {
     {3, -1, 2, 0, 5, -4}, {-1, -2, -3, -4, -5, -6}, {1, 6, 2, 5, 3, 4}};
 
@@ -37,6 +86,13 @@ static const struct counted_case {
       {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
       {0, 0, 0, 1, 1, 1, 0, 1, 2, 0, 1, 2}},
      12},
+    {"boxes of which none are wanted",
+     KEPT BOXES "init no i 1 0\nnode NonMaxSuppression b3,s3,no,iou -> k0\n"
+                "node NonMaxSuppression b3,s3 -> k1\nnode Concat k0,k,k1 -> all axis=0\n"
+                "node Shape all -> sh\nnode Shape k0 -> s0\nnode Shape k1 -> s1\n"
+                "node Concat sh,s0,s1 -> f axis=0\nnode Cast f -> w to=1\noutput w\n",
+     {{3, 3, 0, 3, 0, 3}, {0, 3, 0, 3, 0, 3}, {6, 3, 0, 3, 0, 3}},
+     6},
     {"places of floats, by rows",
      "input x f 6\nnode Relu x -> r\nnode NonZero r -> i\n"
      "node Transpose i -> t perm=[1,0]\nnode Cast t -> y to=1\noutput y\n",
@@ -94,6 +150,34 @@ static const struct counted_case {
      {{3, 3, 2, 2, 5, 5, -1, -1, -1, -1, -1, -1},
       {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
       {1, 1, 6, 6, 2, 2, 5, 5, 3, 3, 4, 4}},
+     12},
+    {"rows of a number before the first, behind the last",
+     KEPT "init p i 2 1 2\ninit z7 f - 7\nnode Pad y,p,z7 -> w\noutput w\n",
+     {{7, 3, 2, 5, 7, 7, -1, -1, -1},
+      {7, 7, 7, -1, -1, -1, -1, -1, -1},
+      {7, 1, 6, 2, 5, 3, 4, 7, 7}},
+     9},
+    {"a round for each",
+     SQUARES "output w\n",
+     {{9, 4, 25, -1, -1, -1}, {-1, -1, -1, -1, -1, -1}, {1, 36, 4, 25, 9, 16}},
+     6},
+    {"a round for each, that leaves two values",
+     PAIRS "output w\n",
+     {{30, 60, 21, 41, 52, 102, -1, -1, -1, -1, -1, -1},
+      {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
+      {10, 20, 61, 121, 22, 42, 53, 103, 34, 64, 45, 85}},
+     12},
+    {"an image resized to a size of each, behind zeros",
+     PASTED "output first\n",
+     {{0, 0, 0, 3, 3, 6, 6, 9},
+      {-1, -1, -1, -1, -1, -1, -1, -1},
+      {0, 0, 0, 0, 0, 0, 1, 2}},
+     8},
+    {"the largest of an image resized to a size of each",
+     PEAKS "output w\n",
+     {{6, 9, 3, 6, 9, 15, -1, -1, -1, -1, -1, -1},
+      {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
+      {0, 1.5F, 9, 18, 3, 6, 9, 15, 6, 9, 9, 12}},
      12},
     {"rows up to a size, with zeros behind",
      KEPT "init o i 1 -1\ninit k i 2 -1 2\ninit a i 1 1\nnode Unsqueeze y,a -> c\n"
@@ -237,6 +321,22 @@ static const struct {
     {"a norm along the rows",
      KEPT "init g f 1 1\nnode LayerNormalization y,g -> w\noutput w\n",
      "lie where it does not take them"},
+    {"a round for each, which hang on those before",
+     ROUNDS "node Add s,v -> r\n" APPEND "output w\n",
+     "it reads an image whose size is computed, or a state, in a Loop"},
+    {"a round for each, of all of them",
+     ROUNDS "node Mul y,v -> u\nnode ReduceSum u -> r keepdims=0\n" APPEND "output w\n",
+     "it reads rows whose number values tell, in a Loop"},
+    {"a round for each, until one is large", UNTIL "output w\n",
+     "the condition of a round"},
+    {"a round for each, with an image that may be of any size",
+     COUNT "node Loop trips,go -> w body={\n" NUMBER ELEMENT
+           "node Cast v -> h to=7\ninit o i 3 1 1 2\nnode Concat o,h -> size axis=0\n"
+           "init im f 1x1x2x2 0 1 3 2\nnode Mul im,v -> i2\n"
+           "node Resize i2,_,_,size -> big mode='linear'\ninit fs i 3 1 1 -1\n"
+           "node Reshape big,fs -> r\nnode Identity c -> c1\noutput c1\noutput r\n}\n"
+           "output w\n",
+     "gives other dims to an image of computed size"},
     {"an operator that takes none", KEPT "node Hardmax y -> w axis=0\noutput w\n",
      "with which it is not taken: export the network up to there"},
     {"a size that has to be constant",

@@ -226,8 +226,8 @@ static const struct {
           "init ten f 1 10\nnode Less t,ten -> l\nnode Squeeze l -> on\n"
           "output on\noutput t\n}\noutput y\n",
      "the condition of a round is not constant; it hangs on values"},
-    {"a weight that is an input",
-     HEAD "input w f 2x1x1\ninput x f 1x1x1\nnode Conv x,w -> y\noutput y\n",
+    {"an axis that is an input",
+     HEAD "input w i -\ninput x f 1x1x1\nnode CumSum x,w -> y\noutput y\n",
      "it is the model's input 'w': give --constant w=FILE"},
     {"If without a branch", HEAD "init c b - 1\nnode If c -> y\noutput y\n",
      "'then_branch' must be a graph"},

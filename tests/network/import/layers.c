@@ -130,9 +130,9 @@ static const struct form forms[] = {
      "type = Identity\n",
      NULL},
     {"computed filters",
-     MODEL(IN("x", D(1) D(2) D(4) D(4)) IN("w", D(1) D(2) D(1) D(1)) OUT("y")
-               DO("Conv", "1:'x' 1:'w' 2:'y' ")),
-     NULL, "input 'weight' must be constant"},
+     MODEL(BYTES("x", D(1) D(2) D(4) D(4)) BYTES("w", D(1) D(2) D(1) D(1)) OUT("y")
+               DO("ConvInteger", "1:'x' 1:'w' 2:'y' ")),
+     NULL, "input 'w' must be constant"},
     {"padding by a word that is none",
      MODEL(IN("x", D(1) D(2) D(4) D(4)) OUT("y")
                DO("MaxPool", "1:'x' 2:'y' " INTEGERS("kernel_shape", "8:2 8:2")

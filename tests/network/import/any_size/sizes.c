@@ -399,3 +399,27 @@ Test(sizes, names_differ)
     import_free(im);
     free_model_close(&m);
 }
+
+/* A name that stands first in one input is no batch where another does in more; of as
+ * many, it is the outputs' one. */
+Test(sizes, most_begin_with_the_batch)
+{
+    static const char *const models[] = {
+        "input m f T\ninput a f BxT\ninput b f BxT\nnode Add a,b -> c\n"
+        "node Mul c,m -> y\noutput y\n",
+        "input m f T\ninput a f BxT\nnode Mul a,m -> y\noutput y f BxT\n",
+        "input a f BxT\ninput m f T\nnode Mul a,m -> y\noutput y\n"};
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        struct free_model m = free_model_open(models[i], "", "", "");
+        struct import *im = NULL;
+        strata_error err = {0};
+        cr_assert_eq(import_make(&im, m.onnx, m.registry, NULL, &err), STRATA_OK, "%s",
+                     err.message);
+        cr_assert_eq(im->n_symbols, 2, "%zu", i);
+        cr_expect(strcmp(im->symbols[0].name, "B") == 0 && im->symbols[0].first &&
+                      !im->symbols[1].first,
+                  "%zu: the batch is %s", i, im->symbols[0].name);
+        import_free(im);
+        free_model_close(&m);
+    }
+}
