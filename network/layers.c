@@ -267,6 +267,8 @@ static void find_made_types(struct loader *l)
     l->net->quantized_product = find_made(l, "core::QuantizedProduct@1");
     l->net->quantized_sum = find_made(l, "core::QuantizedSum@1");
     l->net->quantized_pooling = find_made(l, "core::QuantizedPooling@1");
+    if (has_type(l, "core::Quantize@1"))
+        l->net->quantized_pointwise = find_made(l, "core::QuantizedPointwise@1");
     if (has_type(l, "core::Attention@1"))
         l->net->quantized_attention = find_made(l, "core::QuantizedAttention@1");
 }

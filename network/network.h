@@ -203,7 +203,8 @@ struct strata_network {
         *perceptron, *inverted_residual, *bottleneck, *shortcut_convolution,
         *pooled_convolution, *self_attention;
     const struct registry_layer *quantized_convolution, *quantized_deconvolution,
-        *quantized_product, *quantized_sum, *quantized_pooling, *quantized_attention;
+        *quantized_product, *quantized_sum, *quantized_pooling, *quantized_attention,
+        *quantized_pointwise;
     const strata_network *base;    /* NULL; or that of which this is a version for other
                                       sizes: all but the tensors is then the base's, and the
                                       layers where some name symbols; or that of which

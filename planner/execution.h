@@ -39,7 +39,8 @@ enum made_kind {
     MADE_BOTTLENECK,
     MADE_SHORTCUT_CONVOLUTION,
     MADE_POOLED_CONVOLUTION,
-    MADE_SELF_ATTENTION
+    MADE_SELF_ATTENTION,
+    MADE_FUNCTION
 };
 
 /* Of those, at most: a Bottleneck's with a shortcut. */
@@ -76,7 +77,7 @@ struct made_layer {
     int inputs[PLAN_MAX_PORTS], output;
     int ports[PLAN_MAX_PORTS]; /* where not in order: the layer's inputs that they are */
     bool ported;
-    char program[2048];            /* of a Pointwise */
+    char program[2048];            /* of a Pointwise, a QuantizedPointwise */
     int64_t axes[STRATA_MAX_RANK]; /* of a Reduce */
 };
 

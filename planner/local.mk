@@ -49,6 +49,7 @@ PLANNER_SOURCES = \
 	planner/fuse/fuse.c \
 	planner/fuse/group.c \
 	planner/fuse/chain.h \
+	planner/fuse/function.c \
 	planner/fuse/integers.c \
 	planner/fuse/perceptron.c \
 	planner/fuse/members.c \
@@ -56,6 +57,8 @@ PLANNER_SOURCES = \
 	planner/fuse/notes.c \
 	planner/fuse/notes.h \
 	planner/fuse/pooled.c \
+	planner/fuse/program.c \
+	planner/fuse/program.h \
 	planner/fuse/project.c \
 	planner/fuse/quantize.c \
 	planner/fuse/reduce.c \

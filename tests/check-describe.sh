@@ -31,6 +31,7 @@ needs() {
     core::Projection) echo 'units = 5' ;;
     core::QuantizedConvolution) printf '%s\n' 'filters = 4' 'kernel = 3x3' ;;
     core::QuantizedDeconvolution) printf '%s\n' 'filters = 4' 'kernel = 3x3' ;;
+    core::QuantizedPointwise) echo 'program = dequantize x0 0.1 3, sigmoid r0, quantize_u8 r1' ;;
     core::QuantizedPooling) echo 'global = yes' ;;
     core::QuantizedProduct) echo 'units = 5' ;;
     core::QuantizedSum) echo 'inputs = x, x1' ;;
@@ -59,7 +60,7 @@ inputs_of() {
     core::NonMaxSuppression) echo 1x8x4 1x2x8 ;;
     core::QuantizedAttention) echo 1x4x6x6:e4m3 1x4x7x6:e4m3 1x4x7x5:e4m3 ;;
     core::QuantizedConvolution | core::QuantizedDeconvolution | core::QuantizedProduct) echo 1x4x6x6:int8 ;;
-    core::QuantizedPooling) echo 1x4x6x6:int8 ;;
+    core::QuantizedPointwise | core::QuantizedPooling) echo 1x4x6x6:int8 ;;
     core::QuantizedSum) echo 1x4x6x6:int8 1x4x6x6:u8 ;;
     core::ReverseSequence) echo 6x4 4:i64 ;;
     core::RNN) echo 3x2x4 ;;

@@ -26,6 +26,12 @@ struct chain {
 /* Weights of Quantize and Dequantize. */
 enum { QUANTIZE_SCALE, QUANTIZE_ZERO };
 
+/* Of a Quantize or Dequantize a weight's one number; 0 where it has none. */
+float chain_value(const struct network_layer *q, size_t w);
+
+/* NULL, or why a Quantize or Dequantize is not one scale of a tensor of 8 bits. */
+const char *chain_refuse_scale(const struct network_layer *q, int dtype);
+
 /* NULL, or why no layer of this type becomes one of integers. */
 const char *chain_refuse(const struct network_layer *layer);
 
@@ -52,5 +58,9 @@ const char *chain_make(struct made_layer *m, const struct planner *planner,
 const char *chain_round(struct made_layer *m, const struct planner *planner,
                         const struct network_layer *layer,
                         const struct network_layer *to);
+
+/* Let a node begin a group that makes bytes of bytes one by one; *added: it does. */
+int function_add(struct planner *planner, const int *reader, int node, bool *added,
+                 strata_error *err);
 
 #endif /* PLANNER_FUSE_CHAIN_H */

@@ -9,197 +9,17 @@
  * takes. The program names a group's inputs x0, x1, ... and results r0, r1, ...
  */
 #include "planner/fuse/notes.h"
+#include "planner/fuse/program.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <strata/layers.h>
 
-enum { GROUP_INSTRUCTIONS = 16 };
-
 static const char together[] = "both in one pass";
 
-/* ---- layers as instructions ------------------------------------------------------ */
-
-/* A program that is written: operands of the layer that comes next. */
-struct writer {
-    struct made_layer *out;
-    size_t used;
-    int results; /* instructions so far */
-    bool full;
-};
-
-static void put(struct writer *w, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void put(struct writer *w, const char *format, ...)
-{
-    const size_t room = sizeof w->out->program - w->used;
-    va_list list;
-    va_start(list, format);
-    int n = vsnprintf(w->out->program + w->used, room, format, list);
-    va_end(list);
-    w->full |= n < 0 || (size_t)n >= room;
-    w->used += w->full ? 0 : (size_t)n;
-}
-
-/* "x2" or "r5" */
-struct operand {
-    char text[16];
-};
-
-static void put_real(struct writer *w, double x)
-{
-    put(w, " %.17g", x);
-}
-
-/* Begin an instruction. */
-static void put_operation(struct writer *w, const char *operation)
-{
-    put(w, "%s%s", w->results++ ? ", " : "", operation);
-}
-
-static void put_operands(struct writer *w, const struct operand *operands, int n)
-{
-    for (int i = 0; i < n; i++)
-        put(w, " %s", operands[i].text);
-}
-
-/* An enum attribute's value, as the layer's own table writes it. */
-static void choice_name(char out[32], const struct network_layer *layer,
-                        const char *attribute)
-{
-    const struct registry_layer *type = layer->type;
-    out[0] = '\0';
-    for (size_t i = 0; i < type->n_attrs; i++) {
-        const strata_attr *a = &type->attrs[i];
-        const char *at = a->choices;
-        int32_t index;
-        if (strcmp(a->name, attribute) != 0 || a->type != STRATA_ENUM)
-            continue;
-        memcpy(&index, (const char *)layer->params + a->offset, sizeof index);
-        while (index-- > 0 && at)
-            at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL;
-        if (at)
-            snprintf(out, 32, "%.*s", (int)strcspn(at, "|"), at);
-    }
-}
-
-static void write_operation(struct writer *w, const struct network_layer *layer,
-                            const struct operand *operands)
-{
-    char name[32];
-    choice_name(name, layer, "op");
-    put_operation(w, name);
-    put_operands(w, operands, layer->n_inputs);
-}
-
-/* Of several inputs, from left to right. */
-static void write_elementwise(struct writer *w, const struct network_layer *layer,
-                              const struct operand *operands)
-{
-    struct operand left = operands[0];
-    char name[32];
-    choice_name(name, layer, "op");
-    const bool mean = strcmp(name, "mean") == 0;
-    for (int i = 1; i < layer->n_inputs; i++) {
-        put_operation(w, mean ? "sum" : name);
-        put(w, " %s %s", left.text, operands[i].text);
-        snprintf(left.text, sizeof left.text, "r%d", w->results - 1);
-    }
-    if (!mean)
-        return;
-    put_operation(w, "scale");
-    put(w, " %s %.17g 0", left.text, 1.0 / layer->n_inputs);
-}
-
-static void write_select(struct writer *w, const struct network_layer *layer,
-                         const struct operand *operands)
-{
-    put_operation(w, "select");
-    put_operands(w, operands, layer->n_inputs);
-}
-
-static void write_cast(struct writer *w, const struct network_layer *layer,
-                       const struct operand *operands)
-{
-    char name[32], operation[40];
-    choice_name(name, layer, "to");
-    snprintf(operation, sizeof operation, "cast_%s", name);
-    put_operation(w, operation);
-    put_operands(w, operands, 1);
-}
-
-static void write_activation(struct writer *w, const struct network_layer *layer,
-                             const struct operand *operands)
-{
-    const strata_activation *a = layer->params;
-    char name[32];
-    choice_name(name, layer, "kind");
-    put_operation(w, name);
-    put_operands(w, operands, 1);
-    put_real(w, strata_activation_alpha(a));
-    put_real(w, strata_activation_beta(a));
-}
-
-static void write_scale(struct writer *w, const struct network_layer *layer,
-                        const struct operand *operands)
-{
-    const strata_scale *p = layer->params;
-    put_operation(w, "scale");
-    put_operands(w, operands, 1);
-    put_real(w, p->scale);
-    put_real(w, p->shift);
-}
-
-static const struct rule {
-    const char *type;
-    void (*write)(struct writer *w, const struct network_layer *layer,
-                  const struct operand *operands);
-} rules[] = {
-    {"core::Unary@1", write_operation},
-    {"core::ElementWise@1", write_elementwise},
-    {"core::Compare@1", write_operation},
-    {"core::Select@1", write_select},
-    {"core::Cast@1", write_cast},
-    {"core::Scale@1", write_scale},
-    {"core::Activation@1", write_activation},
-};
-
-static const struct rule *rule_of(const struct network_layer *layer)
-{
-    for (size_t i = 0; i < ARRAY_LENGTH(rules); i++)
-        if (strcmp(rules[i].type, layer->type->full_name) == 0)
-            return &rules[i];
-    return NULL;
-}
-
 /* ---- chains ------------------------------------------------------------------------ */
-
-/* Programs compute in FP32, so integers stay outside. */
-static bool has_program_dtype(const struct network_tensor *t)
-{
-    return dtype_is_free(t->dtype) || t->dtype == STRATA_BOOL8;
-}
-
-static bool can_group(const strata_network *net, const struct network_layer *layer)
-{
-    const struct rule *rule = rule_of(layer);
-    if (!rule || layer->n_outputs != 1 || layer->ports ||
-        layer->n_inputs > PLAN_MAX_PORTS)
-        return false;
-    if (rule->write == write_scale && ((const strata_scale *)layer->params)->power != 1)
-        return false; /* programs have affine scales alone */
-    for (size_t w = 0; w < layer->type->n_weights; w++)
-        if (network_has_weight(layer, w))
-            return false;
-    for (int i = 0; i < layer->n_inputs; i++)
-        if (!has_program_dtype(&net->tensors[layer->inputs[i]]))
-            return false;
-    return has_program_dtype(&net->tensors[layer->outputs[0]]);
-}
 
 static int reads(const struct network_layer *layer, int tensor)
 {
@@ -264,10 +84,10 @@ enum fit {
 };
 
 /* Append a layer to the program; `before` is the tensor that its last result is. */
-static bool write_member(struct writer *w, const struct network_layer *layer, int before,
-                         int room)
+static bool write_member(struct program_writer *w, const struct network_layer *layer,
+                         int before, int room)
 {
-    struct operand operands[PLAN_MAX_PORTS];
+    struct program_operand operands[PLAN_MAX_PORTS];
     for (int i = 0; i < layer->n_inputs; i++) {
         const bool inner = layer->inputs[i] == before;
         const int x = inner ? w->results - 1 : input_of(w->out, layer->inputs[i], room);
@@ -275,9 +95,9 @@ static bool write_member(struct writer *w, const struct network_layer *layer, in
             return false;
         snprintf(operands[i].text, sizeof operands[i].text, inner ? "r%d" : "x%d", x);
     }
-    rule_of(layer)->write(w, layer, operands);
+    program_write(w, layer, operands);
     w->out->output = layer->outputs[0];
-    return !w->full && w->results <= GROUP_INSTRUCTIONS;
+    return !w->full && w->results <= PROGRAM_INSTRUCTIONS;
 }
 
 /* The layers from node `first` to the end of its chain. */
@@ -285,7 +105,7 @@ static enum fit write_group(struct made_layer *out, const struct planner *planne
                             int first)
 {
     const struct planner_node *head = &planner->nodes[first];
-    struct writer w = {.out = out};
+    struct program_writer w = {.out = out};
     const int room = PLAN_MAX_PORTS - (head->residual >= 0);
     enum fit fit = FIT_WHOLE;
     int before = -1;
@@ -435,7 +255,7 @@ static bool may_begin(const struct planner *planner, const struct planner_node *
     if (n->previous < 0)
         return n->next < 0;
     for (int i = n->next; i >= 0; i = planner->nodes[i].next, behind++)
-        if (!can_group(planner->network, planner->nodes[i].layer))
+        if (!program_has(planner->network, planner->nodes[i].layer))
             return false;
     int members = 1 + behind;
     for (int i = n->previous; i >= 0; i = planner->nodes[i].previous) {
@@ -458,7 +278,7 @@ int planner_make_groups(struct planner *planner, strata_error *err)
     for (size_t i = 0; i < n && status == STRATA_OK; i++) {
         struct planner_node *node = &planner->nodes[i];
         node->groups =
-            may_begin(planner, node) && can_group(planner->network, node->layer);
+            may_begin(planner, node) && program_has(planner->network, node->layer);
         status = node->groups ? link_node(planner, (int)i, first, err) : STRATA_OK;
     }
     for (size_t i = 0; i < n && status == STRATA_OK; i++)
@@ -469,7 +289,7 @@ int planner_make_groups(struct planner *planner, strata_error *err)
 
 void made_layer_settle(struct made_layer *m)
 {
-    if (m->kind == MADE_POINTWISE)
+    if (m->kind == MADE_POINTWISE || m->kind == MADE_FUNCTION)
         m->params.pointwise.program = (strata_string){m->program, strlen(m->program)};
     if (m->kind == MADE_REDUCE)
         m->params.reduce.axes.v = m->axes;

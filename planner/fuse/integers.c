@@ -14,8 +14,7 @@ enum { FACTOR, SHIFT }; /* of core::Scale */
 /* Inputs of core::Attention, and of core::QuantizedAttention. */
 enum { VALUES = 2, PAST_K = 4, PAST_V = 5, LENGTHS = 6, QUANTIZED_LENGTHS = 4 };
 
-/* Of a Quantize or Dequantize; 0 where it has none. */
-static float value_of(const struct network_layer *q, size_t w)
+float chain_value(const struct network_layer *q, size_t w)
 {
     float value = 0;
     if (network_has_weight(q, w) &&
@@ -26,8 +25,36 @@ static float value_of(const struct network_layer *q, size_t w)
 
 bool chain_same_scale(const struct network_layer *a, const struct network_layer *b)
 {
-    return value_of(a, QUANTIZE_SCALE) == value_of(b, QUANTIZE_SCALE) &&
-           value_of(a, QUANTIZE_ZERO) == value_of(b, QUANTIZE_ZERO);
+    return chain_value(a, QUANTIZE_SCALE) == chain_value(b, QUANTIZE_SCALE) &&
+           chain_value(a, QUANTIZE_ZERO) == chain_value(b, QUANTIZE_ZERO);
+}
+
+/* ---- scales ------------------------------------------------------------------------ */
+
+static bool is_byte(int dtype)
+{
+    return dtype == STRATA_INT8 || dtype == STRATA_UINT8;
+}
+
+static bool is_one(const struct network_weight *w)
+{
+    return w->source == WEIGHT_FILE && w->dtype == STRATA_FP32 &&
+           network_elements(w->dims, w->rank) == 1;
+}
+
+const char *chain_refuse_scale(const struct network_layer *q, int dtype)
+{
+    const strata_quantize *p = q->params;
+    if (!is_byte(dtype) && dtype != STRATA_E4M3)
+        return "its numbers are neither integers of 8 bits nor e4m3";
+    if (dtype == STRATA_E4M3 && strcmp(q->type->full_name, "core::Quantize@1") == 0 &&
+        !p->saturate)
+        return "it does not saturate";
+    if (p->block != 0 || !is_one(&q->weights[QUANTIZE_SCALE]))
+        return "it has several scales, or none in a file";
+    return network_has_weight(q, QUANTIZE_ZERO) && !is_one(&q->weights[QUANTIZE_ZERO])
+               ? "its zero is in no file"
+               : NULL;
 }
 
 /* ---- layers ------------------------------------------------------------------------ */
@@ -59,7 +86,7 @@ static bool reads_e4m3(const struct planner *planner, const struct chain *c)
 static void set_quantized(strata_quantized *q, const struct planner *planner,
                           const struct chain *c)
 {
-    *q = (strata_quantized){.zero_in = (int64_t)value_of(c->from[0], QUANTIZE_ZERO)};
+    *q = (strata_quantized){.zero_in = (int64_t)chain_value(c->from[0], QUANTIZE_ZERO)};
     if (c->activation) {
         const strata_activation *a = c->activation->params;
         q->activation = 1 + a->kind;
@@ -68,7 +95,7 @@ static void set_quantized(strata_quantized *q, const struct planner *planner,
     }
     if (!c->to)
         return;
-    q->zero_out = (int64_t)value_of(c->to, QUANTIZE_ZERO);
+    q->zero_out = (int64_t)chain_value(c->to, QUANTIZE_ZERO);
     q->to = byte_of(planner, c->to);
 }
 
@@ -134,11 +161,11 @@ static void set_addend(struct made_layer *m, const struct planner *planner,
                        const struct chain *c)
 {
     strata_quantized_convolution *p = &m->params.quantized_convolution;
-    p->zero_addend = (int64_t)value_of(c->addend, QUANTIZE_ZERO);
+    p->zero_addend = (int64_t)chain_value(c->addend, QUANTIZE_ZERO);
     m->weights[STRATA_QUANTIZED_SCALE_ADDEND] = flat(&c->addend->weights[QUANTIZE_SCALE]);
     if (!c->between)
         return;
-    p->zero_between = (int64_t)value_of(c->between, QUANTIZE_ZERO);
+    p->zero_between = (int64_t)chain_value(c->between, QUANTIZE_ZERO);
     p->between = byte_of(planner, c->between);
     m->weights[STRATA_QUANTIZED_SCALE_BETWEEN] =
         flat(&c->between->weights[QUANTIZE_SCALE]);
@@ -245,7 +272,7 @@ static const char *make_sum(struct made_layer *m, const struct planner *planner,
     if (!c->to)
         return "its output is not quantised, and is as quick to compute in floats";
     set_quantized(&m->params.quantized_sum.quantized, planner, c);
-    m->params.quantized_sum.zero_b = (int64_t)value_of(c->from[1], QUANTIZE_ZERO);
+    m->params.quantized_sum.zero_b = (int64_t)chain_value(c->from[1], QUANTIZE_ZERO);
     m->weights[0] = flat(&c->from[0]->weights[QUANTIZE_SCALE]);
     m->weights[1] = flat(&c->from[1]->weights[QUANTIZE_SCALE]);
     m->weights[2] = flat(&c->to->weights[QUANTIZE_SCALE]);
@@ -280,8 +307,8 @@ static const char *make_padding(struct made_layer *m, const struct planner *plan
         return why;
     const double least = byte_of(planner, c->to) == 1 ? -128 : 0;
     const strata_padding *p = layer->params;
-    const float steps = rintf((float)p->value / value_of(c->to, QUANTIZE_SCALE));
-    const double whole = (double)steps + (double)value_of(c->to, QUANTIZE_ZERO);
+    const float steps = rintf((float)p->value / chain_value(c->to, QUANTIZE_SCALE));
+    const double whole = (double)steps + (double)chain_value(c->to, QUANTIZE_ZERO);
     m->own_params = NULL;
     m->params.padding = *p;
     m->params.padding.value = isnan(whole) ? 0 : fmin(fmax(whole, least), least + 255);
@@ -327,7 +354,7 @@ const char *chain_round(struct made_layer *m, const struct planner *planner,
         return "there is no QuantizedPooling here";
     m->params.quantized_pooling.pooling = *p;
     m->params.quantized_pooling.quantized = (strata_quantized){
-        .zero_out = (int64_t)value_of(to, QUANTIZE_ZERO), .to = byte_of(planner, to)};
+        .zero_out = (int64_t)chain_value(to, QUANTIZE_ZERO), .to = byte_of(planner, to)};
     m->weights[0] = m->weights[1] = flat(&to->weights[QUANTIZE_SCALE]);
     return NULL;
 }
@@ -354,7 +381,7 @@ static const char *make_attention(struct made_layer *m, const struct planner *pl
     m->ported = layer->ports != NULL;
     m->params.quantized_attention = (strata_quantized_attention){.attention = *p};
     for (int i = 0; i < c->n_from; i++)
-        if (!(value_of(c->from[i], QUANTIZE_SCALE) > 0))
+        if (!(chain_value(c->from[i], QUANTIZE_SCALE) > 0))
             return "a scale is not above 0";
     for (int i = 0; i <= VALUES; i++) {
         const struct network_layer *from = c->from[i < c->n_from ? i : 0];

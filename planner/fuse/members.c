@@ -93,3 +93,14 @@ int members_note(struct planner *planner, const int *nodes, int n, const char *t
                            planner->nodes[nodes[0]].layer->name, together);
     return status;
 }
+
+int members_only_reader(const struct planner *planner, const int *reader, int node)
+{
+    const struct network_layer *layer = planner->nodes[node].layer;
+    const int tensor = layer->outputs[0];
+    return planner->is_output[tensor] || planner->readers[tensor] != 1 ||
+                   planner->network->tensors[tensor].formats ||
+                   planner->nodes[reader[tensor]].layer->impl
+               ? -1
+               : reader[tensor];
+}

@@ -41,6 +41,9 @@ bool members_are_joined(const struct planner *planner, int node);
 /* The node that alone reads what another makes, if it may belong to its chain; or -1.
  * reader: of planner_find_readers. */
 int members_next(const struct planner *planner, int node, const int *reader);
+/* The reader of what a node makes, if nobody else needs that; or -1. reader: the last of
+ * each tensor's. */
+int members_only_reader(const struct planner *planner, const int *reader, int node);
 /* Each member points to its neighbours: before the group is added. */
 void members_link(struct planner *planner, const int *nodes, int n);
 /* Note that the first one's layer can take in the others: once the group is added. */

@@ -33,29 +33,6 @@ static int made_dtype(const struct planner *planner, const struct network_layer 
     return planner->network->tensors[l->outputs[0]].dtype;
 }
 
-/* ---- scales ------------------------------------------------------------------------ */
-
-static bool is_one(const struct network_weight *w)
-{
-    return w->source == WEIGHT_FILE && w->dtype == STRATA_FP32 &&
-           network_elements(w->dims, w->rank) == 1;
-}
-
-/* NULL, or why a Quantize or Dequantize is not one scale of a tensor of 8 bits. */
-static const char *refuse_scale(const struct network_layer *q, int dtype)
-{
-    const strata_quantize *p = q->params;
-    if (!is_byte(dtype) && dtype != STRATA_E4M3)
-        return "its numbers are neither integers of 8 bits nor e4m3";
-    if (dtype == STRATA_E4M3 && is_type(q, "core::Quantize@1") && !p->saturate)
-        return "it does not saturate";
-    if (p->block != 0 || !is_one(&q->weights[QUANTIZE_SCALE]))
-        return "it has several scales, or none in a file";
-    return network_has_weight(q, QUANTIZE_ZERO) && !is_one(&q->weights[QUANTIZE_ZERO])
-               ? "its zero is in no file"
-               : NULL;
-}
-
 /* ---- chains ------------------------------------------------------------------------ */
 
 /* NULL, or why not all that a layer reads is dequantised. */
@@ -75,21 +52,9 @@ static const char *find_inputs(struct chain *c, const struct planner *planner, i
         if (producer < 0 || !is_type(&net->layers[producer], "core::Dequantize@1"))
             return "not all that it reads is dequantised";
         c->from[c->n_from++] = &net->layers[producer];
-        why = refuse_scale(c->from[i], read_dtype(planner, c->from[i]));
+        why = chain_refuse_scale(c->from[i], read_dtype(planner, c->from[i]));
     }
     return why;
-}
-
-/* The reader of what a node makes, if nobody else needs that; or -1. */
-static int only_reader(const struct planner *planner, const int *reader, int node)
-{
-    const struct network_layer *layer = planner->nodes[node].layer;
-    const int tensor = layer->outputs[0];
-    return planner->is_output[tensor] || planner->readers[tensor] != 1 ||
-                   planner->network->tensors[tensor].formats ||
-                   planner->nodes[reader[tensor]].layer->impl
-               ? -1
-               : reader[tensor];
 }
 
 /* Kinds that are exact in FP32, whoever computes them. */
@@ -113,7 +78,7 @@ static int append(struct chain *c, const struct planner *planner, const int *rea
                   int node)
 {
     c->nodes[c->n++] = node;
-    return only_reader(planner, reader, node);
+    return members_only_reader(planner, reader, node);
 }
 
 /* Whether a node is a Quantize with one scale, to integers if the chain reads them. */
@@ -122,7 +87,7 @@ static bool is_quantize(const struct planner *planner, const struct chain *c, in
     if (node < 0 || !is_type(planner->nodes[node].layer, "core::Quantize@1"))
         return false;
     const struct network_layer *q = planner->nodes[node].layer;
-    return !refuse_scale(q, made_dtype(planner, q)) &&
+    return !chain_refuse_scale(q, made_dtype(planner, q)) &&
            is_byte(made_dtype(planner, q)) == is_byte(read_dtype(planner, c->from[0]));
 }
 
@@ -169,7 +134,8 @@ static const struct network_layer *addend_of(const struct planner *planner,
         memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) != 0)
         return NULL;
     const struct network_layer *d = &net->layers[b->producer];
-    return is_type(d, "core::Dequantize@1") && !refuse_scale(d, read_dtype(planner, d)) &&
+    return is_type(d, "core::Dequantize@1") &&
+                   !chain_refuse_scale(d, read_dtype(planner, d)) &&
                    is_byte(read_dtype(planner, d)) &&
                    net->tensors[d->inputs[0]].producer < c->nodes[0]
                ? d
@@ -198,14 +164,6 @@ static bool find_longer(struct chain *c, const struct planner *planner, const in
     return c->addend;
 }
 
-static bool has_impl(const struct planner *planner, const struct registry_layer *type)
-{
-    for (size_t i = 0; i < type->n_impls; i++)
-        if (type->impls[i].impl.device == planner->device.properties.kind)
-            return true;
-    return false;
-}
-
 /* NULL and the layer that a chain becomes; or why there is none. */
 static const char *make_chain(struct made_layer *m, const struct chain *c,
                               const struct planner *planner)
@@ -225,7 +183,7 @@ static const char *make_chain(struct made_layer *m, const struct chain *c,
         m->inputs[c->n_from] = c->addend->inputs[0];
     m->output = planner->nodes[c->nodes[c->n - 1]].layer->outputs[0];
     const char *why = chain_make(m, planner, layer, c);
-    return why || has_impl(planner, m->layer.type)
+    return why || planner_has_impl(planner, m->layer.type)
                ? why
                : "no impl in 8 bits is for this device";
 }
@@ -274,14 +232,6 @@ static int note_refusal(struct planner *planner, const int *reader, int node,
 
 /* ---- groups ------------------------------------------------------------------------ */
 
-static void link_chain(struct planner *planner, const struct chain *c)
-{
-    for (int i = 1; i < c->n; i++) {
-        planner->nodes[c->nodes[i - 1]].next = c->nodes[i];
-        planner->nodes[c->nodes[i]].previous = c->nodes[i - 1];
-    }
-}
-
 static int note_group(struct planner *planner, const struct chain *c, strata_error *err)
 {
     const char *how = is_byte(read_dtype(planner, c->from[0])) ? "computed with integers"
@@ -313,7 +263,7 @@ static int add_longer(struct planner *planner, const int *reader,
         !find_longer(&c, planner, reader, node) || c.n <= shorter->n ||
         make_chain(&made, &c, planner))
         return STRATA_OK;
-    link_chain(planner, &c);
+    members_link(planner, c.nodes, c.n);
     int status = planner_add_longer(planner, node, &made, c.n, "with integers", err);
     if (status != STRATA_OK)
         return status;
@@ -332,13 +282,14 @@ static int add_rounded(struct planner *planner, const int *reader, int node,
                                         .n_outputs = 1},
                               .kind = MADE_QUANTIZED};
     const int next = layer->n_inputs == 1 && layer->n_outputs == 1 && !layer->impl
-                         ? only_reader(planner, reader, node)
+                         ? members_only_reader(planner, reader, node)
                          : -1;
     const struct network_layer *to = next >= 0 ? planner->nodes[next].layer : NULL;
     if (!to || !is_type(to, "core::Quantize@1") || !is_byte(made_dtype(planner, to)) ||
-        refuse_scale(to, made_dtype(planner, to)) ||
+        chain_refuse_scale(to, made_dtype(planner, to)) ||
         !dtype_is_free(planner->network->tensors[layer->inputs[0]].dtype) ||
-        chain_round(&made, planner, layer, to) || !has_impl(planner, made.layer.type))
+        chain_round(&made, planner, layer, to) ||
+        !planner_has_impl(planner, made.layer.type))
         return STRATA_OK;
     made.inputs[0] = layer->inputs[0];
     made.output = to->outputs[0];
@@ -357,10 +308,14 @@ static int add_group(struct planner *planner, const int *reader, int node,
     struct made_layer made;
     const char *why = make(&made, &c, planner, reader, node);
     if (why) {
+        bool added = false;
+        int status = function_add(planner, reader, node, &added, err);
+        if (status != STRATA_OK || added)
+            return status;
         int refused = note_refusal(planner, reader, node, why, err);
         return refused == STRATA_OK ? add_rounded(planner, reader, node, err) : refused;
     }
-    link_chain(planner, &c);
+    members_link(planner, c.nodes, c.n);
     int status = planner_add_group(
         planner, node, &made, c.n,
         is_byte(read_dtype(planner, c.from[0])) ? "with integers" : "in e4m3", err);
@@ -371,13 +326,19 @@ static int add_group(struct planner *planner, const int *reader, int node,
     return status == STRATA_OK ? add_longer(planner, reader, &c, err) : status;
 }
 
-/* Whether a longer group computes a node that is not its first. */
+static bool computes(const struct planner_group *group, int distance)
+{
+    return group && group->instead && distance < group->members;
+}
+
+/* Whether a group of integers computes a node that is not its first. */
 static bool is_joined(const struct planner *planner, int node)
 {
     int distance = 1;
     for (int h = planner->nodes[node].previous; h >= 0;
          h = planner->nodes[h].previous, distance++)
-        if (planner->nodes[h].longer && distance < planner->nodes[h].longer->members)
+        if (computes(planner->nodes[h].group, distance) ||
+            computes(planner->nodes[h].longer, distance))
             return true;
     return false;
 }
@@ -410,10 +371,11 @@ static bool has_instead(const struct planner *planner, int tensor)
 int planner_make_quantized(struct planner *planner, strata_error *err)
 {
     const strata_network *net = planner->network;
+    bool added;
     int status = STRATA_OK, *reader;
     if (!net->quantized_convolution && !net->quantized_deconvolution &&
         !net->quantized_product && !net->quantized_sum && !net->quantized_pooling &&
-        !net->quantized_attention)
+        !net->quantized_attention && !net->quantized_pointwise)
         return STRATA_OK; /* nothing is dequantised */
     if (!(reader = malloc(net->n_tensors * sizeof *reader)))
         return error_no_memory(err, net->n_tensors * sizeof *reader, "the groups");
@@ -422,8 +384,9 @@ int planner_make_quantized(struct planner *planner, strata_error *err)
         for (int k = 0; k < planner->nodes[i].n_in; k++)
             reader[planner->nodes[i].in[k]] = (int)i;
     for (size_t i = 0; i < planner->n_nodes && status == STRATA_OK; i++)
-        if (!is_type(planner->nodes[i].layer, "core::Dequantize@1") &&
-            !is_type(planner->nodes[i].layer, "core::Quantize@1"))
+        if (is_type(planner->nodes[i].layer, "core::Quantize@1"))
+            status = function_add(planner, reader, (int)i, &added, err);
+        else if (!is_type(planner->nodes[i].layer, "core::Dequantize@1"))
             status = add_group(planner, reader, (int)i, err);
     for (size_t i = 0; i < planner->n_nodes && status == STRATA_OK; i++)
         planner->nodes[i].unread =

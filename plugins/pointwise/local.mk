@@ -1,8 +1,8 @@
 plugin_LTLIBRARIES += plugins/pointwise.la
 plugins_pointwise_la_SOURCES = \
 	plugins/pointwise/pointwise.c \
-	plugins/pointwise/program.c \
-	plugins/pointwise/program.h
+	plugins/common/pointwise/program.c \
+	plugins/common/pointwise/program.h
 plugins_pointwise_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_pointwise_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_pointwise_la_LIBADD = $(POINTWISE_LIBS)
@@ -13,7 +13,7 @@ if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/pointwise-cuda.la
 plugins_pointwise_cuda_la_SOURCES = \
 	plugins/pointwise/nvrtc.c \
-	plugins/pointwise/program.c \
+	plugins/common/pointwise/program.c \
 	plugins/pointwise/source.c
 plugins_pointwise_cuda_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_pointwise_cuda_la_CPPFLAGS = $(CPPFLAGS_FOR_CUDA_PLUGINS)

@@ -12,7 +12,7 @@
 #define PLUGINS_POINTWISE_MACHINE_CUH
 
 #include "plugins/common/pointwise_walk.cuh"
-#include "plugins/pointwise/program.h"
+#include "plugins/common/pointwise/program.h"
 
 /* Elements of a thread at once: of 4 bytes fewer, as memory takes longer for each. */
 template <typename T>

@@ -8,12 +8,18 @@
 #include "plugins/common/dense.h"
 #include "plugins/common/pointwise.h"
 #include "plugins/common/pointwise/exact.h"
-#include "plugins/pointwise/program.h"
+#include "plugins/common/pointwise/program.h"
 
 static int pointwise_layer_shape(const strata_node *n)
 {
     struct program p;
     int status = program_parse(&p, n);
+    for (int32_t i = 0; i < p.n_steps && status == STRATA_OK; i++)
+        if (program_is_of_bytes(p.step[i].op))
+            status = STRATA_FAIL(n, STRATA_EINVAL,
+                                 "program: instruction %d is QuantizedPointwise's; write "
+                                 "a layer of that type",
+                                 (int)i);
     for (int32_t i = 0; i < n->n_in && status == STRATA_OK; i++) {
         const int32_t dtype = n->in[i].dtype;
         if (dtype != STRATA_FP32 && dtype != STRATA_FP16 && dtype != STRATA_BF16 &&

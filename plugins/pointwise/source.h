@@ -5,7 +5,7 @@
 #ifndef PLUGINS_POINTWISE_SOURCE_H
 #define PLUGINS_POINTWISE_SOURCE_H
 
-#include "plugins/pointwise/program.h"
+#include "plugins/common/pointwise/program.h"
 
 #ifdef __cplusplus
 extern "C" {

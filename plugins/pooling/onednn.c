@@ -6,6 +6,8 @@
 #include "plugins/common/onednn/primitive.h"
 #include "plugins/common/onednn/window.h"
 
+enum { LANES = 16 }; /* channels that its kernels compute at once, whatever there is */
+
 static dnnl_alg_kind_t algorithm(const strata_pooling *p)
 {
     return p->kind == STRATA_POOL_MAX ? dnnl_pooling_max
@@ -52,6 +54,10 @@ static int describe(const strata_node *n, struct onednn_request *request)
         (status = stretch_end(n, &w)) || (status = onednn_tensor(n, &n->in[0], &input)) ||
         (status = onednn_tensor(n, &n->out[0], &request->output)))
         return status;
+    if (n->in[0].dims[1] < LANES && n->in[0].format & STRATA_F32_NCHW)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "oneDNN computes %d planes at once, and here are fewer",
+                           LANES);
     onednn_window(&o, &w);
     return onednn_check(
         n,

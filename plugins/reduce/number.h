@@ -188,29 +188,25 @@ REDUCE_FLOAT(double, double)
 
 /* ---- integers ---------------------------------------------------------------------- */
 
-static int64_t integer_at(const void *data, int32_t dtype, int64_t i)
-{
-    switch (dtype) {
-    case STRATA_INT8:
-        return ((const int8_t *)data)[i];
-    case STRATA_INT32:
-        return ((const int32_t *)data)[i];
-    case STRATA_INT64:
-        return ((const int64_t *)data)[i];
-    default:
-        return ((const uint8_t *)data)[i];
-    }
-}
+#define INTEGER_LOAD(type)                                                               \
+    for (int64_t i = 0; i < n; i++)                                                      \
+        x[i] = ((const type *)t->data)[at + i];                                          \
+    return x
 
 static const void *integer_load(const strata_tensor *t, int64_t at, int64_t n,
                                 void *buffer)
 {
     int64_t *x = buffer;
-    if (t->dtype == STRATA_INT64)
+    switch (t->dtype) {
+    case STRATA_INT8:
+        INTEGER_LOAD(int8_t);
+    case STRATA_INT32:
+        INTEGER_LOAD(int32_t);
+    case STRATA_INT64:
         return (const int64_t *)t->data + at;
-    for (int64_t i = 0; i < n; i++)
-        x[i] = integer_at(t->data, t->dtype, at + i);
-    return x;
+    default:
+        INTEGER_LOAD(uint8_t);
+    }
 }
 
 /* The least and greatest of a dtype are the extremes of nothing. */
@@ -251,7 +247,15 @@ static int64_t integer_step(enum gather g, int64_t a, int64_t x)
     }
 }
 
+/* One lane gathers in a register. */
 #define INTEGER_EACH(g)                                                                  \
+    if (lanes == 1) {                                                                    \
+        int64_t one = to[0];                                                             \
+        for (int64_t i = 0; i < n; i++)                                                  \
+            one = integer_step(g, one, from[i]);                                         \
+        to[0] = one;                                                                     \
+        break;                                                                           \
+    }                                                                                    \
     for (int64_t row = 0; row < n; row += lanes, from += lanes)                          \
         for (int64_t k = 0; k < lanes; k++)                                              \
             to[k] = integer_step(g, to[k], from[k]);                                     \

@@ -17,7 +17,7 @@ tests_layers_layers_SOURCES = tests/layers/layers.c tests/layers/cases.h \
 tests_layers_onnx_cases_SOURCES = tests/layers/onnx_cases.c tests/layers/onnx_case.c \
 	tests/layers/onnx_case.h
 tests_layers_pointwise_source_SOURCES = tests/layers/pointwise_source.c \
-	plugins/pointwise/program.c plugins/pointwise/program.h \
+	plugins/common/pointwise/program.c plugins/common/pointwise/program.h \
 	plugins/pointwise/source.c plugins/pointwise/source.h
 if HAVE_DNNL
 CRITERION_TESTS += tests/layers/onednn

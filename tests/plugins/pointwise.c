@@ -54,6 +54,8 @@ static const struct layer_case cases[] = {
             S2(3, 40)}},
     {"Pointwise", "program = relu x0 0 0", .in = {S3(2, 0, 5)}},
     {"Pointwise", "program = ", .in = {S2(3, 4)}, .refused = true},
+    {"Pointwise", "program = dequantize x0 1 0", .in = {S2(3, 4)}, .refused = true},
+    {"Pointwise", "program = quantize_u8 x0 1 0", .in = {S2(3, 4)}, .refused = true},
     {"Pointwise", "program = relu", .in = {S2(3, 4)}, .refused = true},
     {"Pointwise", "program = relu x1 0 0", .in = {S2(3, 4)}, .refused = true},
     {"Pointwise", "program = relu r0 0 0", .in = {S2(3, 4)}, .refused = true},

@@ -130,20 +130,25 @@ static int order_by_columns(struct mapping *m, int at)
     return sum;
 }
 
-/* Integers of 8 bits are numbers of FP32, too. */
+/* Integers of 8 bits are numbers of FP32, too, by a scale of 1: so a plan may pool them as
+ * they are. */
 static void pool_bytes(struct mapping *m, int dtype)
 {
     struct section *pool = m->s;
-    const int wide = compose_cast(m, pool->in[0], STRATA_FP32);
+    const int one = compose_number(m, STRATA_FP32, 1);
+    const int wide = compose_one(m, "Dequantize", pool->in[0]);
     const size_t n = m->n_sections;
     if (wide < 0 || n < 2)
         return;
+    section_weight(m->s, "scale", one);
     struct section *first = m->sections[n - 1];
     m->sections[n - 1] = pool;
     m->sections[n - 2] = first;
     pool->in[0] = wide;
     pool->out[0] = map_between(m);
-    compose_cast(m, pool->out[0], dtype);
+    compose_one(m, "Quantize", pool->out[0]);
+    section_word(m->g, m->s, "dtype", strata_dtype_name(dtype));
+    section_weight(m->s, "scale", one);
     compose_end(m, 0, -1);
 }
 

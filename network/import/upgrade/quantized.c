@@ -82,9 +82,28 @@ static void of_operands(struct import *im, struct node *n)
         }
 }
 
+/* Input i as integers of the result's scale, instead of its own: what then moves is
+ * bytes. */
+static void rescale(struct import *im, struct node *n, int i)
+{
+    const int own[] = {dequantize(im, n, i), n->in[0], n->in[1]};
+    const int bytes = upgrade_value(
+        upgrade_add(im, n, "QuantizeLinear", own, own[2] == VALUE_NONE ? 2 : 3));
+    if (bytes < 0)
+        return;
+    node_set_input(&im->g, n, i, bytes);
+    node_set_input(&im->g, n, i + 1, own[1]);
+    node_set_input(&im->g, n, i + 2, own[2]);
+}
+
 static void concatenated(struct import *im, struct node *n)
 {
-    between(im, n, "Concat", 2, (n->n_in - 2) / 3, 0);
+    enum { SCALED = 4 }; /* with more a plan concatenates floats */
+    const int operands = (n->n_in - 2) / 3;
+    for (int i = 2; operands <= SCALED && i + 2 < n->n_in; i += 3)
+        if (n->in[i + 1] != n->in[0] || n->in[i + 2] != n->in[1])
+            rescale(im, n, i);
+    between(im, n, "Concat", 2, operands, 0);
 }
 
 /* Unlike that of Softmax, the default axis is the last at every opset. */

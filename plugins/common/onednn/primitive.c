@@ -5,6 +5,7 @@
  */
 #include "plugins/common/onednn/primitive.h"
 
+#include <omp.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,6 +104,18 @@ static int check_weights(const strata_node *n, const struct onednn_request *requ
     return STRATA_OK;
 }
 
+/* The kernel and its scratchpad are those of so many threads. */
+static int choose_kernel(const strata_node *n, struct onednn_candidate *c)
+{
+    const int threads = omp_get_max_threads();
+    c->threads = c->request.is_small ? 1 : threads;
+    omp_set_num_threads(c->threads);
+    const dnnl_status_t made = dnnl_primitive_desc_create(&c->descriptor, &c->request.op,
+                                                          c->attr, c->engine, NULL);
+    omp_set_num_threads(threads);
+    return onednn_check(n, made, "kernel for this shape in these formats");
+}
+
 int onednn_candidate_open(const strata_node *n, onednn_describe describe,
                           struct onednn_candidate *c)
 {
@@ -132,10 +145,7 @@ int onednn_candidate_open(const strata_node *n, onednn_describe describe,
         return status;
     candidate_arguments(c);
     if ((status = onednn_epilogue(n, &c->request, c->attr, &c->arguments)) ||
-        (status = onednn_check(n,
-                               dnnl_primitive_desc_create(&c->descriptor, &c->request.op,
-                                                          c->attr, c->engine, NULL),
-                               "kernel for this shape in these formats")))
+        (status = choose_kernel(n, c)))
         return status;
     return candidate_judge(n, c);
 }

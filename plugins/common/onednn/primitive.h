@@ -4,7 +4,8 @@
  * choosing the kernel, packing weights, binding pointers and running are done here, so
  * an impl's callbacks are one line each.
  *
- * The primitive is made for one batch and one number of OpenMP threads, those of setup.
+ * The primitive is made for one batch and one number of OpenMP threads, those of setup or,
+ * where there is little to compute, one.
  * It is immutable and shared by all contexts: the scratchpad is the call's workspace and
  * each context owns the dnnl_memory handles that run fills with pointers.
  */
@@ -68,6 +69,7 @@ struct onednn_request {
     float *own_factors;                /* they, to be freed with the candidate; or NULL */
     int64_t n_factors;                 /* one, or one each along dim `factors_dim` */
     int factors_dim;
+    bool is_small; /* what a second thread would do takes less than to have it */
 };
 
 typedef int (*onednn_describe)(const strata_node *n, struct onednn_request *request);
@@ -79,6 +81,7 @@ struct onednn_candidate {
     dnnl_primitive_desc_t descriptor;
     struct onednn_request request;
     struct onednn_arguments arguments;
+    int threads; /* that it was chosen for */
 };
 
 struct onednn_state {

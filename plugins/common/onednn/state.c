@@ -70,6 +70,16 @@ static int pack_weight(const strata_node *n, const struct onednn_candidate *c,
     return status;
 }
 
+static int make_primitive(const strata_node *n, const struct onednn_candidate *c,
+                          dnnl_primitive_t *out)
+{
+    const int threads = omp_get_max_threads();
+    omp_set_num_threads(c->threads);
+    const dnnl_status_t made = dnnl_primitive_create(out, c->descriptor);
+    omp_set_num_threads(threads);
+    return onednn_check(n, made, "primitive");
+}
+
 int onednn_setup(const strata_node *n, onednn_describe describe, void *state)
 {
     struct onednn_state *s = state;
@@ -79,15 +89,14 @@ int onednn_setup(const strata_node *n, onednn_describe describe, void *state)
     if (status)
         goto done;
     s->batch = n->in[0].dims[0];
-    s->threads = omp_get_max_threads();
+    s->threads = c.threads;
     s->workspace = onednn_candidate_workspace(&c);
     s->arguments = c.arguments;
     if (c.request.quantized && c.request.quantized->to != 0 &&
         (status = onednn_quantized_divisor(n, &s->divisor)))
         goto done;
     if ((status = pack_weight(n, &c, &s->weight)) || (status = onednn_room(n)) ||
-        (status = onednn_check(n, dnnl_primitive_create(&s->primitive, c.descriptor),
-                               "primitive")))
+        (status = make_primitive(n, &c, &s->primitive)))
         goto done;
     s->engine = c.engine;
     c.engine = NULL;

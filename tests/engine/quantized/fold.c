@@ -41,6 +41,10 @@ TestSuite(fold, .init = open_files, .fini = scratch_remove, .timeout = 600);
     "\nscale = w:norm.scale\nshift = w:norm.shift\n"
 #define RELU(name, from)                                                                 \
     "[layer " name "]\ntype = Activation\ninputs = " from "\nkind = relu\n"
+#define SIGMOID(name, from)                                                              \
+    "[layer " name "]\ntype = Activation\ninputs = " from "\nkind = sigmoid\n"
+#define PRODUCT_OF(name, from)                                                           \
+    "[layer " name "]\ntype = ElementWise\nop = product\ninputs = " from "\n"
 
 /* What a file of weights has, drawn anew for each test. */
 static void spill_weights(void)
@@ -252,6 +256,34 @@ static const struct fold_case {
                                                                                "a")
          DQ("y", "r", "a"),
      {"q", "m + r", "y"},
+     0},
+    {"a function of bytes, rounded in between",
+     HEAD("2 x 16 x 8 x 8", "y") Q("q", "x", "a") DQ("dq", "q", "a") SIGMOID("s", "dq")
+         Q("r", "s", "a") DQ("t", "r", "a") DQ("u", "q", "a") PRODUCT_OF("p", "t, u")
+             Q("v", "p", "b") DQ("y", "v", "b"),
+     {"q", "s + r + t + p + v", "y"},
+     0},
+    {"a function of bytes that reads them twice",
+     HEAD("2 x 16 x 8 x 8", "y") Q("q", "x", "a") DQ("dq", "q", "a") SIGMOID("s", "dq")
+         PRODUCT_OF("p", "dq, s") Q("v", "p", "b") DQ("y", "v", "b"),
+     {"q", "s + p + v", "y"},
+     0},
+    {"a function of bytes that ends where others read",
+     HEAD("2 x 16 x 8 x 8", "y, t") Q("q", "x", "a") DQ("dq", "q", "a")
+         SIGMOID("s", "dq") Q("r", "s", "a") DQ("t", "r", "a") RELU("p", "t")
+             Q("v", "p", "b") DQ("y", "v", "b"),
+     {"q", "s + r", "t", "p + v", "y"},
+     0},
+    {"another scale",
+     HEAD("2 x 16 x 8 x 8", "y") Q("q", "x", "a") DQ("dq", "q", "a") Q("r", "dq", "b")
+         DQ("y", "r", "b"),
+     {"q", "r", "y"},
+     0},
+    {"a function of two tensors stays in floats",
+     HEAD("2 x 16 x 8 x 8", "y") RELU("w", "x") Q("o", "w", "b") DQ("do", "o", "b")
+         Q("q", "x", "a") DQ("dq", "q", "a") PRODUCT_OF("p", "dq, do") Q("v", "p", "b")
+             DQ("y", "v", "b"),
+     {"w", "o", "do", "q", "dq", "p", "v", "y"},
      0},
     {"an impl that is asked for stays",
      HEAD("2 x 16 x 8 x 8", "y") Q("q", "x", "a") DQ("dq", "q", "a")

@@ -170,6 +170,10 @@ static const struct {
      "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1x1x2x2 1 5 3 2\n"
      "node com.microsoft::NhwcMaxPool x -> y kernel_shape=[1,2]\n" Y,
      "1x1x1x2: 3 5"},
+    {"MaxPool of bytes",
+     "ir 8\nopset 17\ninit x c 1x1x2x2 -128 -7 3 127\n"
+     "node MaxPool x -> y kernel_shape=[1,2]\n" Y,
+     "1x1x2x1: -7 127"},
     {"QLinearAdd",
      "ir 8\nopset 17\nopset com.microsoft 1\ninit a u 2 10 20\n"
      "init s f - 0.5\ninit z u - 0\ninit b u 2 4 6\ninit q f - 1\n"

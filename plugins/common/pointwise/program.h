@@ -3,8 +3,8 @@
  * Pointwise's program, from text to steps: operations on rows of values in FP32, where a
  * row is an input, or a result that a later step reads. C and CUDA.
  */
-#ifndef PLUGINS_POINTWISE_PROGRAM_H
-#define PLUGINS_POINTWISE_PROGRAM_H
+#ifndef PLUGINS_COMMON_POINTWISE_PROGRAM_H
+#define PLUGINS_COMMON_POINTWISE_PROGRAM_H
 
 #include <stdbool.h>
 
@@ -19,6 +19,16 @@ extern "C" {
 #define PROGRAM_STEPS 16
 #define PROGRAM_INPUTS 8
 #define PROGRAM_KEPT 4 /* results that are held at once */
+
+/* Of QuantizedPointwise alone, beside POINTWISE_DEQUANTIZE; both have the numbers scale
+ * and zero, alpha and beta of a step. */
+#define PROGRAM_INT8 110
+#define PROGRAM_UINT8 111
+
+static inline bool program_is_of_bytes(int32_t op)
+{
+    return op == POINTWISE_DEQUANTIZE || op == PROGRAM_INT8 || op == PROGRAM_UINT8;
+}
 
 /* The number of a row: an input's own, or PROGRAM_INPUTS and more for a result. */
 struct program_step {
@@ -39,7 +49,7 @@ struct program {
  * wrong, in n->err. */
 int program_parse(struct program *out, const strata_node *n);
 
-/* How a program's text calls an operation, and what it takes there. */
+/* How a program's text calls an operation of Pointwise, and what it takes there. */
 struct program_operation {
     char name[24];
     int32_t operands, numbers;
@@ -50,4 +60,4 @@ bool program_operation(int32_t op, struct program_operation *out);
 }
 #endif
 
-#endif /* PLUGINS_POINTWISE_PROGRAM_H */
+#endif /* PLUGINS_COMMON_POINTWISE_PROGRAM_H */

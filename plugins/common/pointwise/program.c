@@ -3,7 +3,7 @@
  * The parser: instructions one by one, then rows for their results, as few as the last
  * uses allow.
  */
-#include "plugins/pointwise/program.h"
+#include "plugins/common/pointwise/program.h"
 
 #include <locale.h>
 #include <stdio.h>
@@ -32,6 +32,8 @@ static const struct family {
     {"cast_fp16", POINTWISE_ROUND + STRATA_FP16, 1, 0},
     {"cast_bf16", POINTWISE_ROUND + STRATA_BF16, 1, 0},
     {"cast_bool", POINTWISE_ELEMENTWISE + STRATA_OR, 1, 0},
+    {"dequantize", POINTWISE_DEQUANTIZE, 1, 2},
+    {"quantize_int8|quantize_u8", PROGRAM_INT8, 1, 2},
 };
 #define N_FAMILIES (sizeof families / sizeof *families)
 
@@ -140,7 +142,7 @@ static int take_number(struct reader *r, double *out)
 static void default_numbers(struct program_step *s)
 {
     strata_activation a = {0, 0, STRATA_KIND_DEFAULT, STRATA_KIND_DEFAULT};
-    s->alpha = s->op == POINTWISE_AFFINE;
+    s->alpha = s->op == POINTWISE_AFFINE || program_is_of_bytes(s->op);
     if (s->op < POINTWISE_ACTIVATION)
         return;
     a.kind = s->op - POINTWISE_ACTIVATION;
@@ -199,6 +201,8 @@ static void settle_dtype(struct program *p)
     p->dtype = gives_truth(op)                       ? STRATA_BOOL8
                : op == POINTWISE_ROUND + STRATA_FP16 ? STRATA_FP16
                : op == POINTWISE_ROUND + STRATA_BF16 ? STRATA_BF16
+               : op == PROGRAM_INT8                  ? STRATA_INT8
+               : op == PROGRAM_UINT8                 ? STRATA_UINT8
                                                      : STRATA_FP32;
     p->exact = p->dtype != STRATA_FP32 || op == POINTWISE_COPY;
 }
@@ -276,7 +280,7 @@ bool program_operation(int32_t op, struct program_operation *out)
         const char *at = families[i].names;
         for (int32_t own = families[i].base; at; own++) {
             const size_t length = strcspn(at, "|");
-            if (own == op && length < sizeof out->name) {
+            if (own == op && !program_is_of_bytes(op) && length < sizeof out->name) {
                 memcpy(out->name, at, length);
                 out->name[length] = '\0';
                 out->operands = families[i].operands;
