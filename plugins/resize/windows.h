@@ -61,7 +61,7 @@ static inline int windows_make(struct windows *w, const int64_t *at, int64_t cou
 
 static inline __mmask16 windows_mask(int64_t n)
 {
-    return n >= WINDOWS_BLOCK ? 0xffff : (__mmask16)((1U << n) - 1);
+    return (__mmask16)(n >= WINDOWS_BLOCK ? 0xffff : (1U << n) - 1);
 }
 
 /* The rows from element `from` on. */

@@ -38,7 +38,7 @@ ROW_AVX512 static void few_take(struct few *f, const float *x, int64_t n, int64_
             f->flip;
         const __m512 bar =
             _mm512_set1_ps(strata_float_of_bits(key >> 31 ? key & 0x7fffffff : ~key));
-        const __mmask16 here = n - i < FEW ? (__mmask16)((1u << (n - i)) - 1) : 0xffff;
+        const __mmask16 here = (__mmask16)(n - i < FEW ? (1u << (n - i)) - 1 : 0xffff);
         const __m512 row = _mm512_maskz_loadu_ps(here, x + i);
         uint32_t past = index + i < FEW ? here
                         : f->flip ? _mm512_mask_cmp_ps_mask(here, row, bar, _CMP_NGE_UQ)
