@@ -4,6 +4,7 @@
  */
 #include "network/private.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -220,13 +221,16 @@ static int read_layer(struct loader *l, struct config_section *s)
     return status;
 }
 
-/* A type of layers that the planner makes, or NULL: then it makes none. */
-static const struct registry_layer *find_made(struct loader *l, const char *name)
+/* A type of layers that the planner makes; of none it makes none. */
+static int find_made(struct loader *l, const char *name,
+                     const struct registry_layer **out)
 {
-    const struct registry_layer *type = NULL;
     strata_error why;
     error_clear(&why);
-    return registry_find(l->registry, name, &type, &why) == STRATA_OK ? type : NULL;
+    if (registry_find(l->registry, name, out, &why) == STRATA_ENOMEM)
+        return error_set(l->err, STRATA_ENOMEM, "%s",
+                         why.length ? why.message : "out of memory for a layer type");
+    return STRATA_OK;
 }
 
 static bool has_type(const struct loader *l, const char *name)
@@ -237,60 +241,78 @@ static bool has_type(const struct loader *l, const char *name)
     return false;
 }
 
-static void find_made_types(struct loader *l)
+/* What the planner makes of layers, and of which: of all of them, or of any one. */
+static const struct made {
+    const char *type;
+    size_t field; /* of strata_network */
+    const char *of[3];
+    bool any;
+} made[] = {
+#define MADE(name, member)                                                               \
+    .type = "core::" name "@1", .field = offsetof(strata_network, member)
+    {MADE("Projection", projection), .of = {"core::MatrixMultiply@1"}},
+    {MADE("Perceptron", perceptron),
+     .of = {"core::Convolution@1", "core::FullyConnected@1", "core::MatrixMultiply@1"},
+     .any = true},
+    {MADE("InvertedResidual", inverted_residual), .of = {"core::Convolution@1"}},
+    {MADE("Bottleneck", bottleneck), .of = {"core::Convolution@1"}},
+    {MADE("ShortcutConvolution", shortcut_convolution),
+     .of = {"core::Convolution@1", "core::ElementWise@1"}},
+    {MADE("PooledConvolution", pooled_convolution),
+     .of = {"core::Convolution@1", "core::Pooling@1"}},
+    {MADE("SelfAttention", self_attention),
+     .of = {"core::MatrixMultiply@1", "core::Attention@1"}},
+    {MADE("Pooling", pooling), .of = {"core::Reduce@1"}},
+    {MADE("QuantizedConvolution", quantized_convolution), .of = {"core::Dequantize@1"}},
+    {MADE("QuantizedDeconvolution", quantized_deconvolution),
+     .of = {"core::Dequantize@1"}},
+    {MADE("QuantizedProduct", quantized_product), .of = {"core::Dequantize@1"}},
+    {MADE("QuantizedSum", quantized_sum), .of = {"core::Dequantize@1"}},
+    {MADE("QuantizedPooling", quantized_pooling), .of = {"core::Dequantize@1"}},
+    {MADE("QuantizedPointwise", quantized_pointwise),
+     .of = {"core::Dequantize@1", "core::Quantize@1"}},
+    {MADE("QuantizedAttention", quantized_attention),
+     .of = {"core::Dequantize@1", "core::Attention@1"}},
+#undef MADE
+};
+
+static bool may_make(const struct loader *l, const struct made *m)
 {
+    size_t n = 0, found = 0;
+    for (; n < ARRAY_LENGTH(m->of) && m->of[n]; n++)
+        found += has_type(l, m->of[n]);
+    return m->any ? found > 0 : found == n;
+}
+
+static int find_made_types(struct loader *l)
+{
+    int status = STRATA_OK;
     if (!l->net->build.fusion)
-        return;
+        return STRATA_OK;
     if (l->n_drafts > 1)
-        l->net->pointwise = find_made(l, "core::Pointwise@1");
-    if (has_type(l, "core::MatrixMultiply@1"))
-        l->net->projection = find_made(l, "core::Projection@1");
-    if (has_type(l, "core::Convolution@1") || has_type(l, "core::FullyConnected@1") ||
-        has_type(l, "core::MatrixMultiply@1"))
-        l->net->perceptron = find_made(l, "core::Perceptron@1");
-    if (has_type(l, "core::Convolution@1")) {
-        l->net->inverted_residual = find_made(l, "core::InvertedResidual@1");
-        l->net->bottleneck = find_made(l, "core::Bottleneck@1");
-    }
-    if (has_type(l, "core::Convolution@1") && has_type(l, "core::ElementWise@1"))
-        l->net->shortcut_convolution = find_made(l, "core::ShortcutConvolution@1");
-    if (has_type(l, "core::Convolution@1") && has_type(l, "core::Pooling@1"))
-        l->net->pooled_convolution = find_made(l, "core::PooledConvolution@1");
-    if (has_type(l, "core::MatrixMultiply@1") && has_type(l, "core::Attention@1"))
-        l->net->self_attention = find_made(l, "core::SelfAttention@1");
-    if (has_type(l, "core::Reduce@1"))
-        l->net->pooling = find_made(l, "core::Pooling@1");
-    if (!has_type(l, "core::Dequantize@1"))
-        return;
-    l->net->quantized_convolution = find_made(l, "core::QuantizedConvolution@1");
-    l->net->quantized_deconvolution = find_made(l, "core::QuantizedDeconvolution@1");
-    l->net->quantized_product = find_made(l, "core::QuantizedProduct@1");
-    l->net->quantized_sum = find_made(l, "core::QuantizedSum@1");
-    l->net->quantized_pooling = find_made(l, "core::QuantizedPooling@1");
-    if (has_type(l, "core::Quantize@1"))
-        l->net->quantized_pointwise = find_made(l, "core::QuantizedPointwise@1");
-    if (has_type(l, "core::Attention@1"))
-        l->net->quantized_attention = find_made(l, "core::QuantizedAttention@1");
+        status = find_made(l, "core::Pointwise@1", &l->net->pointwise);
+    for (size_t i = 0; status == STRATA_OK && i < ARRAY_LENGTH(made); i++)
+        if (may_make(l, &made[i]))
+            status = find_made(
+                l, made[i].type,
+                (const struct registry_layer **)((char *)l->net + made[i].field));
+    return status;
 }
 
 int network_find_slice(struct loader *l)
 {
     struct network_groups groups;
-    strata_error why = {0};
     int status = network_find_siblings(&groups, l->net, l->err);
-    if (groups.n > 0) /* without it they stay apart */
-        registry_find(l->registry, "core::Slice@1", &l->net->slice, &why);
-    if (groups.n > 0 && why.status != STRATA_ENOMEM)
-        l->net->gated = find_made(l, "core::Gated@1");
+    if (status == STRATA_OK && groups.n > 0) /* without it they stay apart */
+        status = find_made(l, "core::Slice@1", &l->net->slice);
+    if (status == STRATA_OK && groups.n > 0)
+        status = find_made(l, "core::Gated@1", &l->net->gated);
     network_free_groups(&groups);
-    return why.status == STRATA_ENOMEM ? error_set(l->err, why.status, "%s", why.message)
-                                       : status;
+    return status;
 }
 
 int network_read_layers(struct loader *l)
 {
     int status = network_each(l, "layer", read_layer);
-    if (status == STRATA_OK)
-        find_made_types(l);
-    return status;
+    return status == STRATA_OK ? find_made_types(l) : status;
 }

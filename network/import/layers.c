@@ -121,7 +121,8 @@ static int map_one(struct import *im, const struct node *n, strata_error *err)
         } else if (status != STRATA_ENOMEM) {
             map_refuse(&m, "%s", why.message);
             status = STRATA_OK;
-        }
+        } else
+            *err = why;
     }
     return status;
 }

@@ -46,7 +46,9 @@ static void take_ports(struct mapping *m)
     char kind = '-';
     size_t weight = 0;
     strata_error why = {0};
-    if (registry_find(m->im->registry, s->type, &s->layer, &why) != STRATA_OK) {
+    const int found = registry_find(m->im->registry, s->type, &s->layer, &why);
+    m->g->arena.full |= found == STRATA_ENOMEM;
+    if (found != STRATA_OK) {
         map_refuse(m, "%s", why.message);
         return;
     }

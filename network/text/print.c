@@ -237,10 +237,11 @@ static void print_type(struct lines *w, const struct registry_layer *type,
     const char *name = strncmp(full, "core::", 6) == 0 ? full + 6 : full;
     char *plain = text_print("%.*s", (int)strcspn(name, "@"), name);
     strata_error why = {0};
-    const bool finds = plain &&
-                       registry_find(registry, plain, &found, &why) == STRATA_OK &&
-                       found == type;
-    line_word(w, "type", finds ? plain : full);
+    const int status =
+        plain ? registry_find(registry, plain, &found, &why) : STRATA_ENOMEM;
+    if (status == STRATA_ENOMEM && w->status == STRATA_OK)
+        w->status = error_no_memory(w->err, 0, "a layer's type");
+    line_word(w, "type", status == STRATA_OK && found == type ? plain : full);
     free(plain);
 }
 

@@ -1,5 +1,6 @@
 CRITERION_TESTS += \
 	tests/network/doubt \
+	tests/network/faults \
 	tests/network/import/carried \
 	tests/network/import/grouped \
 	tests/network/import/inline \
@@ -26,6 +27,11 @@ CRITERION_TESTS += \
 	tests/network/print \
 	tests/network/weights
 tests_network_doubt_SOURCES = tests/network/doubt.c tests/network/network_text.h
+tests_network_faults_SOURCES = tests/network/faults.c tests/support/fault.c \
+	tests/support/fault.h $(IMPORTED_TEXT)
+tests_network_faults_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+tests_network_faults_LDADD = $(LDADD) $(JANSSON_LIBS)
+tests_network_faults_LDFLAGS = $(AM_LDFLAGS) $(FAULT_WRAPS)
 tests_network_import_models_SOURCES = tests/network/import/models.c \
 	tests/network/import/planned.h
 tests_network_import_patterns_SOURCES = tests/network/import/patterns.c $(PATTERN_CASE)

@@ -51,7 +51,9 @@ bool map_custom(struct mapping *m, strata_registry *registry)
     if (!*m->node->domain)
         return false;
     const char *type = arena_print(&m->g->arena, "%s::%s", m->node->domain, m->node->op);
-    if (!type || registry_find(registry, type, &layer, &why) != STRATA_OK)
+    const int found = type ? registry_find(registry, type, &layer, &why) : STRATA_ENOMEM;
+    m->g->arena.full |= found == STRATA_ENOMEM;
+    if (found != STRATA_OK)
         return false;
     map_section(m, type);
     take_inputs(m, layer);
