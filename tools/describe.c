@@ -79,8 +79,10 @@ static PRINTF_LIKE(3, 4) void comment(FILE *f, const char *margin, const char *f
     va_start(args, format);
     const int length = vasprintf(&text, format, args);
     va_end(args);
-    if (length < 0)
+    if (length < 0) {
+        tool_lose_output();
         return;
+    }
     put_comment(f, COMMENT_WIDTH, margin, text);
     free(text);
 }
@@ -238,13 +240,17 @@ static void put_row(FILE *f, const struct registry_row *row)
     char *text = NULL;
     size_t size;
     FILE *line = open_memstream(&text, &size);
-    if (!line)
+    if (!line) {
+        tool_lose_output();
         return;
+    }
     put_side(line, row->in);
     fputs(" -> ", line);
     put_side(line, row->out);
     if (fclose(line) == 0)
         comment(f, "      ", "%s", text);
+    else
+        tool_lose_output();
     free(text);
 }
 
@@ -257,8 +263,10 @@ static void put_module(FILE *f, const char *margin, const char *before,
         snprintf(cuda, sizeof cuda, ", CUDA %u.%u", m->cudart / 1000,
                  m->cudart % 1000 / 10);
     if (asprintf(&text, "%s%s %s%s%.12s%s", before, m->path, m->version,
-                 m->build_id[0] ? ", build " : "", m->build_id, cuda) < 0)
+                 m->build_id[0] ? ", build " : "", m->build_id, cuda) < 0) {
+        tool_lose_output();
         return;
+    }
     put_comment(f, CONFIG_MAX_LINE / 2, margin, text);
     free(text);
 }
@@ -346,7 +354,9 @@ static int describe(const struct registry_layer *l, const char *path, strata_err
     if (!f)
         return error_no_memory(err, 0, "a description");
     put_layer(f, l);
-    int status = fclose(f) == 0 ? STRATA_OK : error_no_memory(err, size, "a description");
+    int status = fclose(f) == 0 && !tool_output_lost()
+                     ? STRATA_OK
+                     : error_no_memory(err, size, "a description");
     if (status == STRATA_OK)
         status = tool_write(path ? path : "-", text, size, err);
     free(text);

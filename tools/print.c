@@ -19,6 +19,11 @@ bool tool_output_lost(void)
     return lost;
 }
 
+void tool_lose_output(void)
+{
+    lost = true;
+}
+
 /* Without memory the text is cut. */
 static void put_va(FILE *out, const char *format, va_list args)
 {

@@ -188,8 +188,10 @@ static void print_json(const struct table *t, bool lines, FILE *out)
 
 void table_print(const struct table *t, int format, FILE *out)
 {
-    if (t->failed)
-        tool_error("out of memory: the table is incomplete");
+    if (t->failed) {
+        tool_lose_output();
+        return;
+    }
     if (format != TABLE_JSON && format != TABLE_JSONL)
         clean_cells(t, format == TABLE_CSV);
     switch (format) {

@@ -98,9 +98,11 @@ int tool_usage(const struct tool_command *c, const char *format, ...) PRINTF_LIK
 void tool_print(const char *format, ...) PRINTF_LIKE(1, 2);
 /* A text as a file, or, if that is "-", on stdout like tool_print. */
 int tool_write(const char *path, const char *text, size_t size, strata_error *err);
+/* Whether some of what is printed was left out for lack of memory, and that it was. */
+bool tool_output_lost(void);
+void tool_lose_output(void);
 /* The text of JSON on stdout, and one character of a string in it (returns its bytes):
  * escaped where tool_print writes '?'. */
-bool tool_output_lost(void);                        /* for lack of memory */
 int tool_print_json(const json_t *j, size_t flags); /* EXIT_OK, or after reporting */
 size_t tool_put_json_character(const unsigned char *p, size_t left, FILE *out);
 int tool_help(const struct tool_command *c);
@@ -170,6 +172,7 @@ void table_open(struct table *t, const char *const *columns, size_t n, uint64_t 
 void table_cell(struct table *t, const char *format, ...) PRINTF_LIKE(2, 3);
 /* "md", "csv", ...; -1 if unknown. */
 int table_format_parse(const char *name);
+/* None of a table that lacks cells: those behind would stand in the wrong columns. */
 void table_print(const struct table *t, int format, FILE *out);
 void table_close(struct table *t);
 

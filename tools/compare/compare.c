@@ -81,7 +81,11 @@ static bool read_pair(struct pair *p, const char *name)
 {
     free(p->text);
     p->text = duplicate(optarg, NULL);
-    char *comma = p->text ? strchr(p->text, ',') : NULL;
+    if (!p->text) {
+        tool_error("out of memory for an option");
+        return false;
+    }
+    char *comma = strchr(p->text, ',');
     if (!comma || comma == p->text || !comma[1] || strchr(comma + 1, ',')) {
         tool_error("%s '%s': two are needed, as A,B", name, optarg);
         return false;
@@ -94,8 +98,10 @@ static bool read_pair(struct pair *p, const char *name)
 
 static bool push(const char ***list, size_t *capacity, size_t *n)
 {
-    if (grow(list, capacity, *n, sizeof **list, NULL) != STRATA_OK)
+    if (grow(list, capacity, *n, sizeof **list, NULL) != STRATA_OK) {
+        tool_error("out of memory for an option");
         return false;
+    }
     (*list)[(*n)++] = optarg;
     return true;
 }

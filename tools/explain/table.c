@@ -299,8 +299,9 @@ static void wanted(struct table *t, const strata_engine *e, int tensor)
             continue;
         char *who = explain_readers(e->planner, tensor, l);
         char *what = explain_labels(e->planner, tensor, UINT64_C(1) << l);
-        fprintf(f, "%s%s: %s", gap, what ? what : "?", who ? who : "?");
+        fprintf(f, "%s%s: %s", gap, what ? what : "", who ? who : "");
         gap = "; ";
+        t->failed |= !who || !what;
         free(who);
         free(what);
     }

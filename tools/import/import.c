@@ -133,7 +133,7 @@ static int import_one(const struct wishes *w, const char *path)
     int code = EXIT_OK, status = tool_open_registry(&s, &w->common, &err);
     if (status == STRATA_OK)
         status = model_import(path, w->ini, &w->model, s.registry, &model, &im, &err);
-    if (im && w->model.report)
+    if (im && w->model.report && status != STRATA_ENOMEM) /* else it lacks nodes */
         status = report(im, w->model.report, status, &err);
     if (status == STRATA_OK && w->check) {
         status = check_data(w, path, s.registry, &err);

@@ -29,7 +29,9 @@ int html_graph(const struct profile *p, const struct explain *x, FILE *out,
 /* Takes the text. */
 static void put_owned(char *text, const char *end, FILE *out)
 {
-    html_text(text ? text : "?", out);
+    if (!text)
+        tool_lose_output();
+    html_text(text ? text : "", out);
     fputs(end, out);
     free(text);
 }
@@ -174,8 +176,10 @@ static void put_op(const strata_engine *e, size_t op, bool open, FILE *out)
         plan_chosen(&e->planner->model->problem, e->planner->plan->choices, (int)op);
     const struct plan_choice **sorted =
         zalloc(o->n_choices, sizeof *sorted, "impls", NULL);
-    if (!sorted)
+    if (!sorted) {
+        tool_lose_output();
         return;
+    }
     for (size_t i = 0; i < o->n_choices; i++)
         sorted[i] = &o->choices[i];
     qsort(sorted, o->n_choices, sizeof *sorted, cheaper);
