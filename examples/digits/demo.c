@@ -37,16 +37,16 @@ static int read_file(const char *folder, const char *name, unsigned char **out,
     char path[4096];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *f = fopen(path, "rb");
-    if (!f || fseek(f, 0, SEEK_END) != 0 || (*size = ftell(f)) < 0) {
-        fprintf(stderr, "demo: cannot read %s\n", path);
-        if (f)
-            fclose(f);
-        return 0;
+    int ok = f && fseek(f, 0, SEEK_END) == 0 && (*size = ftell(f)) >= 0;
+    if (ok) {
+        rewind(f);
+        *out = malloc((size_t)*size + 1);
+        ok = *out && fread(*out, 1, (size_t)*size, f) == (size_t)*size;
     }
-    rewind(f);
-    *out = malloc((size_t)*size + 1);
-    int ok = *out && fread(*out, 1, (size_t)*size, f) == (size_t)*size;
-    fclose(f);
+    if (!ok)
+        fprintf(stderr, "demo: cannot read %s\n", path);
+    if (f)
+        fclose(f);
     return ok;
 }
 
