@@ -104,10 +104,12 @@ static void tell(const char *by, const void *context)
         append(text, sizeof text, " while ");
         append(text, sizeof text, guard_loading());
         append(text, sizeof text, " was loaded; `strata check` of that file tries it\n");
-    } else {
+    } else if (context) {
         append(text, sizeof text,
                ", in no plugin's code; STRATA_CHECK=1 in the environment finds one that "
                "has written where it must not\n");
+    } else { /* as libgomp's, which could start no thread */
+        append(text, sizeof text, " of a library; why is its own to say\n");
     }
     if (write(STDERR_FILENO, text, strlen(text)) < 0)
         return; /* nobody is left to be told */

@@ -61,6 +61,21 @@ for command in 'run chain.ini --input x=random:1' 'explain chain.ini' \
     result $? "$command: a message at each of $limits limits ($refused refused)$signals"
 done
 
+# Where libgomp has no room for a thread it exits, which is nothing that a plugin wrote.
+limits=0 limit=48000 blamed=
+while [ $limit -le 120000 ]; do
+    OMP_NUM_THREADS=2 limited $limit "$strata" run chain.ini --input x=random:1 >out 2>&1
+    status=$?
+    if [ $status -gt 127 ] || grep -q 'STRATA_CHECK=1' out ||
+        { [ $status -ne 0 ] && ! [ -s out ]; }; then
+        blamed="$blamed $limit:$status"
+        sed "s/^/$limit: /" out >>"$log"
+    fi
+    limits=$((limits + 1)) limit=$((limit + step))
+done
+[ -z "$blamed" ]
+result $? "two threads: a message at each of $limits limits, and no plugin is blamed$blamed"
+
 # A plugin that no memory was left to load is none that is missing.
 "$strata" build chain.ini -o chain.engine >"$log" 2>&1
 blamed= limit=20000
