@@ -144,6 +144,30 @@ char *__wrap_strndup(const char *text, size_t n)
     return fails(FAULT_MEMORY) ? NULL : keep(__real_strndup(text, n));
 }
 
+int __real_vasprintf(char **text, const char *format, va_list args);
+int __wrap_vasprintf(char **text, const char *format, va_list args);
+int __wrap_vasprintf(char **text, const char *format, va_list args)
+{
+    if (fails(FAULT_MEMORY)) {
+        *text = NULL;
+        return -1;
+    }
+    const int n = __real_vasprintf(text, format, args);
+    if (n >= 0)
+        keep(*text);
+    return n;
+}
+
+int __wrap_asprintf(char **text, const char *format, ...);
+int __wrap_asprintf(char **text, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const int n = __wrap_vasprintf(text, format, args);
+    va_end(args);
+    return n;
+}
+
 char *__real_realpath(const char *path, char *resolved);
 char *__wrap_realpath(const char *path, char *resolved);
 char *__wrap_realpath(const char *path, char *resolved)
