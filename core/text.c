@@ -27,10 +27,11 @@ char *text_finish(FILE *f, char **text)
 {
     bool failed = ferror(f) != 0;
     failed |= fclose(f) != 0;
-    if (!failed)
-        return *text;
-    free(*text);
-    return NULL;
+    if (failed) {
+        free(*text);
+        *text = NULL;
+    }
+    return *text; /* glibc gives NULL, and fclose 0, where it cannot be cut to size */
 }
 
 /* A real as it was printed, with a point. */

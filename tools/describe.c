@@ -247,7 +247,7 @@ static void put_row(FILE *f, const struct registry_row *row)
     put_side(line, row->in);
     fputs(" -> ", line);
     put_side(line, row->out);
-    if (fclose(line) == 0)
+    if (text_finish(line, &text))
         comment(f, "      ", "%s", text);
     else
         tool_lose_output();
@@ -354,9 +354,9 @@ static int describe(const struct registry_layer *l, const char *path, strata_err
     if (!f)
         return error_no_memory(err, 0, "a description");
     put_layer(f, l);
-    int status = fclose(f) == 0 && !tool_output_lost()
+    int status = text_finish(f, &text) && !tool_output_lost()
                      ? STRATA_OK
-                     : error_no_memory(err, size, "a description");
+                     : error_no_memory(err, 0, "a description");
     if (status == STRATA_OK)
         status = tool_write(path ? path : "-", text, size, err);
     free(text);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/arguments.h"
+#include "core/text.h"
 #include "registry/math/mode.h"
 #include "planner/explain/explain.h"
 
@@ -52,12 +53,8 @@ static int add_labels(struct contents *c, const strata_network *net, strata_erro
         return net->n_labels ? error_no_memory(err, 0, "labels") : STRATA_OK;
     for (size_t i = 0; i < net->n_labels; i++)
         fprintf(f, "%s\n", net->labels[i]);
-    bool failed = ferror(f) != 0;
-    failed |= fclose(f) != 0;
-    if (failed) {
-        free(text);
-        return error_no_memory(err, size, "labels");
-    }
+    if (!text_finish(f, &text))
+        return error_no_memory(err, 0, "labels");
     add(c, SECTION_LABELS, text, size);
     return STRATA_OK;
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/checked.h"
+#include "core/text.h"
 
 enum { ALIGNMENT = ENGINE_FILE_ALIGNMENT, LENGTH_SIZE = 8 };
 
@@ -83,10 +84,9 @@ static int finish_header(struct blob *b, size_t *padded, strata_error *err)
 {
     int64_t whole;
     fputc('}', b->f);
-    bool failed = ferror(b->f) != 0;
-    failed |= fclose(b->f) != 0;
+    FILE *f = b->f;
     b->f = NULL;
-    if (failed ||
+    if (!text_finish(f, &b->header) ||
         !checked_round_up(LENGTH_SIZE + (int64_t)b->header_size, ALIGNMENT, &whole))
         return error_no_memory(err, b->header_size, "the weights' header");
     *padded = (size_t)whole - LENGTH_SIZE;

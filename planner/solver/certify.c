@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text.h"
+
 /* ---- making ------------------------------------------------------------------------ */
 
 static int copy_plan(struct plan_certificate *c, const struct plan_problem *p,
@@ -136,12 +138,8 @@ int plan_certificate_write(char **text, const struct plan_certificate *c,
     if (!f)
         return error_no_memory(err, 0, "a certificate's text");
     print(f, c);
-    if (ferror(f) | fclose(f)) {
-        free(*text);
-        *text = NULL;
-        return error_no_memory(err, size, "a certificate's text");
-    }
-    return STRATA_OK;
+    return text_finish(f, text) ? STRATA_OK
+                                : error_no_memory(err, 0, "a certificate's text");
 }
 
 struct reader {

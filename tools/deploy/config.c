@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "tools/deploy/deploy.h"
 
 /* Elements of an output beside the batch. */
@@ -128,10 +129,5 @@ char *deploy_config(const struct deployment *d, bool *labels)
         print_outputs(f, d);
     print_instances(f, d);
     print_files(f, d);
-    const bool failed = ferror(f) != 0;
-    if (fclose(f) != 0 || failed) {
-        free(text);
-        return NULL;
-    }
-    return text;
+    return text_finish(f, &text);
 }

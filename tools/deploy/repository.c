@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/text.h"
 #include "io/file.h"
 #include "tools/deploy/deploy.h"
 
@@ -96,10 +97,9 @@ static int write_labels(const struct folder *f, const strata_network *net,
         return error_no_memory(err, 0, "labels");
     for (size_t i = 0; i < net->n_labels; i++)
         fprintf(out, "%s\n", net->labels[i]);
-    const bool failed = ferror(out) != 0;
     snprintf(path, sizeof path, "%s/labels.txt", f->model);
-    int status = fclose(out) != 0 || failed ? error_no_memory(err, size, "labels")
-                                            : file_write(path, text, size, err);
+    int status = text_finish(out, &text) ? file_write(path, text, size, err)
+                                         : error_no_memory(err, 0, "labels");
     free(text);
     return status;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "engine/file/stored.h"
 #include "io/file.h"
 
@@ -141,8 +142,8 @@ static int save_svg(const char *path, const strata_engine *e, const struct expla
         return status;
     FILE *f = open_memstream(&text, &size);
     status = f ? graph_write_svg(&g, e, f, err) : error_no_memory(err, 0, "a drawing");
-    if (f && fclose(f) != 0 && status == STRATA_OK)
-        status = error_no_memory(err, size, "a drawing");
+    if (f && !text_finish(f, &text) && status == STRATA_OK)
+        status = error_no_memory(err, 0, "a drawing");
     if (status == STRATA_OK)
         status = tool_write(path, text, size, err);
     free(text);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text.h"
+
 static const char *const reasons[] = {
     [PLAN_HARD] = "the producer writes no format that the reader reads",
     [PLAN_FIXED_IO] = "the format of a network input or output is fixed",
@@ -305,11 +307,7 @@ static void wanted(struct table *t, const strata_engine *e, int tensor)
         free(who);
         free(what);
     }
-    if (f && fclose(f) != 0) {
-        free(text);
-        text = NULL;
-    }
-    owned_cell(t, text);
+    owned_cell(t, f ? text_finish(f, &text) : NULL);
 }
 
 void explain_print_tensors(const strata_engine *e, int format)

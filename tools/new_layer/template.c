@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 
 enum { NAME_SIZE = 128, MAX_DEPTH = 16 };
 
@@ -236,7 +237,7 @@ int template_expand(char **out, const char *name, const struct template_values *
     if (!x.out)
         return error_set(err, STRATA_ENOMEM, "out of memory for %s", name);
     int status = expand_file(&x, NULL, name, strlen(name));
-    if (fclose(x.out) != 0 && status == STRATA_OK)
+    if (!text_finish(x.out, out) && status == STRATA_OK)
         status = error_set(err, STRATA_ENOMEM, "out of memory for %s", name);
     if (status != STRATA_OK) {
         free(*out);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "registry/math/mode.h"
 #include "io/file.h"
 #include "tools/predicted.h"
@@ -222,8 +223,8 @@ int html_write(const struct profile *p, const char *path, strata_error *err)
     size_t size = 0;
     FILE *f = open_memstream(&text, &size);
     int status = f ? put_report(p, f, err) : error_no_memory(err, 0, "a report");
-    if (f && (fclose(f) != 0 || tool_output_lost()) && status == STRATA_OK)
-        status = error_no_memory(err, size, "a report");
+    if (f && (!text_finish(f, &text) || tool_output_lost()) && status == STRATA_OK)
+        status = error_no_memory(err, 0, "a report");
     if (status == STRATA_OK)
         status = file_write(path, text, size, err);
     free(text);
