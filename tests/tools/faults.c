@@ -17,7 +17,7 @@ int strata_main(int argc, char **argv);
 #include "tests/support/fault.h"
 #include "tests/support/scratch.h"
 
-enum { MOST_WORDS = 12, MOST_FILES = 3 };
+enum { MOST_WORDS = 12, MOST_FILES = 8 };
 
 static const struct line {
     const char *name;
@@ -42,6 +42,10 @@ static const struct line {
      {"quantise", "%examples/digits/digits.ini", "--data",
       "%examples/digits/images/3-011.pgm", "-o", "@q.ini", "--save-ranges", "@q.ranges"},
      {"q.ini", "q.safetensors", "q.ranges"}},
+    {"new-layer",
+     {"new-layer", "Foo", "-C", "@."},
+     {"foo.c", "foo.ini", "Makefile", "configure.ac", "Makefile.am", "CMakeLists.txt",
+      "README.md", ".gitignore"}},
     {"print", {"inspect", "--print", "%examples/digits/digits.ini"}, {0}},
     {"profile",
      {"profile", "%examples/digits/digits.ini", "--runs", "2", "--html", "@a.html"},

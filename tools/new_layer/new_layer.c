@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "io/file.h"
+
 enum {
     OPTION_CUDA = TOOL_OWN,
     OPTION_ATTR,
@@ -137,18 +139,26 @@ static int write_output(const struct request *q, const struct output *o,
     int status = output_path(&path, q, o, err);
     if (status == STRATA_OK)
         status = template_expand(&text, o->template, v, err);
-    FILE *f = status == STRATA_OK ? fopen(path, q->force ? "w" : "wx") : NULL;
-    if (status == STRATA_OK && !f)
-        status = error_errno(err, STRATA_EIO, "cannot write '%s'", path);
-    if (f && fputs(text, f) < 0)
-        status = error_errno(err, STRATA_EIO, "cannot write '%s'", path);
-    if (f && fclose(f) != 0 && status == STRATA_OK)
-        status = error_errno(err, STRATA_EIO, "cannot write '%s'", path);
+    if (status == STRATA_OK)
+        status = file_write(path, text, strlen(text), err);
     if (status == STRATA_OK)
         tool_print("wrote %s\n", path);
     free(text);
     free(path);
     return status;
+}
+
+/* What was written before something failed would stand in the way of the next try. */
+static void take_back(const struct request *q, size_t n)
+{
+    for (size_t i = 0; i < n && !q->force; i++) {
+        char *path;
+        if (is_wanted(&outputs[i], &q->layer) &&
+            output_path(&path, q, &outputs[i], NULL) == STRATA_OK) {
+            unlink(path);
+            free(path);
+        }
+    }
 }
 
 static int write_all(const struct request *q, strata_error *err)
@@ -160,9 +170,12 @@ static int write_all(const struct request *q, strata_error *err)
         status = check_absent(q, err);
     if (status == STRATA_OK)
         status = make_folder(folder, err);
-    for (size_t i = 0; i < ARRAY_LENGTH(outputs) && status == STRATA_OK; i++)
-        if (is_wanted(&outputs[i], &q->layer))
-            status = write_output(q, &outputs[i], &v, err);
+    size_t n = 0;
+    for (; n < ARRAY_LENGTH(outputs) && status == STRATA_OK; n++)
+        if (is_wanted(&outputs[n], &q->layer))
+            status = write_output(q, &outputs[n], &v, err);
+    if (status != STRATA_OK && n > 0)
+        take_back(q, n - 1);
     if (status == STRATA_OK)
         tool_print(
             strcmp(template_get(&v, "frame"), "1") == 0
