@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "io/stream.h"
 #include "io/file.h"
 #include "io/lines.h"
 
@@ -236,7 +237,7 @@ int collected_write(const struct collection *c, const char *path, size_t n,
     const strata_network *net = c->scheme->net;
     char *text = NULL;
     size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
+    FILE *f = text_stream(&text, &size);
     if (f) {
         fprintf(f,
                 "strata-collected 1\nsamples %zu of %zu\n"

@@ -14,6 +14,7 @@
 #include "calibrate/histogram.h"
 #include "core/alloc.h"
 #include "core/text.h"
+#include "io/stream.h"
 #include "io/file.h"
 #include "io/lines.h"
 
@@ -175,7 +176,7 @@ static const char *shortest(char out[TEXT_REAL], double x)
 int ranges_text(char **text, size_t *size, const struct ranges *r, strata_error *err)
 {
     *text = NULL;
-    FILE *f = open_memstream(text, size);
+    FILE *f = text_stream(text, size);
     if (!f)
         return error_no_memory(err, 0, "a table of ranges");
     fputs("strata-ranges 1\n# LOW HIGH SEEN TENSOR, sorted by TENSOR\n", f);

@@ -5,6 +5,7 @@
 #include "core/text.h"
 
 #include <locale.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,17 +22,6 @@ char *text_print(const char *format, ...)
     char *text = text_print_va(format, args);
     va_end(args);
     return text;
-}
-
-char *text_finish(FILE *f, char **text)
-{
-    bool failed = ferror(f) != 0;
-    failed |= fclose(f) != 0;
-    if (failed) {
-        free(*text);
-        *text = NULL;
-    }
-    return *text; /* glibc gives NULL, and fclose 0, where it cannot be cut to size */
 }
 
 /* A real as it was printed, with a point. */

@@ -14,9 +14,6 @@
 
 char *text_print(const char *format, ...) PRINTF_LIKE(1, 2);
 char *text_print_va(const char *format, va_list args);
-/* Close a stream that open_memstream gave for *text: what it collected, or NULL if it
- * failed anywhere, *text freed and NULL. fclose alone does not tell all. */
-char *text_finish(FILE *f, char **text);
 
 /* "%.*g", with a point in any locale of the application. */
 #define TEXT_REAL 48

@@ -3,6 +3,8 @@ IO_SOURCES = \
 	io/engine_file.h \
 	io/file.c \
 	io/file.h \
+	io/stream.c \
+	io/stream.h \
 	io/file_write.c \
 	io/image/idx.c \
 	io/image/image.c \

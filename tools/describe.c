@@ -14,6 +14,7 @@
 
 #include "core/alloc.h"
 #include "core/text.h"
+#include "io/stream.h"
 #include "ini/config.h"
 
 enum { OPTION_OUTPUT = TOOL_SHORT + 'o' };
@@ -239,7 +240,7 @@ static void put_row(FILE *f, const struct registry_row *row)
 {
     char *text = NULL;
     size_t size;
-    FILE *line = open_memstream(&text, &size);
+    FILE *line = text_stream(&text, &size);
     if (!line) {
         tool_lose_output();
         return;
@@ -350,7 +351,7 @@ static int describe(const struct registry_layer *l, const char *path, strata_err
     size_t size = 0;
     if (path && strcmp(path, "-") != 0 && refuse_existing(path, err) != STRATA_OK)
         return err->status;
-    FILE *f = open_memstream(&text, &size);
+    FILE *f = text_stream(&text, &size);
     if (!f)
         return error_no_memory(err, 0, "a description");
     put_layer(f, l);

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "io/stream.h"
+
 enum {
     OPTION_DEVICE = 'd',
     OPTION_DEFINE = 'D',
@@ -162,7 +164,7 @@ static int take_plugin_path(struct tool_options *o, const char *dirs)
     char *here = NULL, *text = NULL;
     size_t size = 0;
     int status = STRATA_OK;
-    FILE *f = open_memstream(&text, &size);
+    FILE *f = text_stream(&text, &size);
     for (const char *at = dirs; f; at++) {
         const size_t n = strcspn(at, ":");
         const bool relative = n && *at != '/';

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "core/arguments.h"
-#include "core/text.h"
+#include "io/stream.h"
 #include "registry/math/mode.h"
 #include "planner/explain/explain.h"
 
@@ -48,7 +48,7 @@ static int add_labels(struct contents *c, const strata_network *net, strata_erro
 {
     char *text = NULL;
     size_t size = 0;
-    FILE *f = net->n_labels ? open_memstream(&text, &size) : NULL;
+    FILE *f = net->n_labels ? text_stream(&text, &size) : NULL;
     if (!f)
         return net->n_labels ? error_no_memory(err, 0, "labels") : STRATA_OK;
     for (size_t i = 0; i < net->n_labels; i++)

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "core/checked.h"
-#include "core/text.h"
+#include "io/stream.h"
 
 enum { ALIGNMENT = ENGINE_FILE_ALIGNMENT, LENGTH_SIZE = 8 };
 
@@ -117,7 +117,7 @@ int engine_write_weights(void **out, size_t *size, const strata_network *net,
     char *bytes = NULL;
     int status = STRATA_OK;
     *out = NULL;
-    if (!(b.f = open_memstream(&b.header, &b.header_size)))
+    if (!(b.f = text_stream(&b.header, &b.header_size)))
         return error_no_memory(err, 0, "the weights' header");
     fputc('{', b.f);
     while (status == STRATA_OK && next_weight(&w, net, &at))

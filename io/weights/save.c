@@ -16,7 +16,7 @@
 
 #include "core/alloc.h"
 #include "core/checked.h"
-#include "core/text.h"
+#include "io/stream.h"
 #include "io/file.h"
 
 #define DATA_ALIGNMENT 64 /* of the first element in the file */
@@ -71,7 +71,7 @@ static int write_header(struct file_plan *p, const struct weight_view *const *or
 {
     size_t size, offset = 0;
     int status = STRATA_OK;
-    FILE *f = open_memstream(&p->header, &size);
+    FILE *f = text_stream(&p->header, &size);
     if (!f)
         return error_no_memory(err, 0, "weights");
     fputc('{', f);
@@ -81,7 +81,7 @@ static int write_header(struct file_plan *p, const struct weight_view *const *or
         offset += order[i]->bytes;
     }
     fputc('}', f);
-    while ((ftell(f) + (long)sizeof p->length) % DATA_ALIGNMENT)
+    while (!ferror(f) && (ftell(f) + (long)sizeof p->length) % DATA_ALIGNMENT)
         fputc(' ', f);
     if (!text_finish(f, &p->header))
         return error_no_memory(err, 0, "weights");

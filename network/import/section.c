@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/text.h"
+#include "io/stream.h"
 #include "formats/format.h"
 #include "io/weights/weights.h"
 #include "network/attributes.h"
@@ -150,7 +150,7 @@ static int read_attributes(struct graph *g, struct section *s, strata_error *err
     char *text = NULL;
     size_t size;
     struct config *c = NULL;
-    FILE *f = open_memstream(&text, &size);
+    FILE *f = text_stream(&text, &size);
     if (!f)
         return error_no_memory(err, 0, "attributes");
     fputs("[layer x]\n", f);

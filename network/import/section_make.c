@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "io/stream.h"
 
 struct section *section_make(struct graph *g, const char *type, const struct node *node)
 {
@@ -54,7 +55,7 @@ void section_integers(struct graph *g, struct section *s, const char *key,
 {
     char *text = NULL;
     size_t size;
-    FILE *f = s ? open_memstream(&text, &size) : NULL;
+    FILE *f = s ? text_stream(&text, &size) : NULL;
     for (int64_t i = 0; f && i < n; i++)
         fprintf(f, "%s%" PRId64, i ? ", " : "", v[i]);
     if (f && text_finish(f, &text))
@@ -87,7 +88,7 @@ void section_reals(struct graph *g, struct section *s, const char *key, const do
 {
     char *text = NULL;
     size_t size;
-    FILE *f = s ? open_memstream(&text, &size) : NULL;
+    FILE *f = s ? text_stream(&text, &size) : NULL;
     for (int64_t i = 0; f && i < n; i++) {
         fputs(i ? ", " : "", f);
         put_float(f, v[i]);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "io/stream.h"
 #include "formats/format.h"
 #include "io/weights/weights.h"
 #include "network/text/lines.h"
@@ -335,10 +336,8 @@ int import_text(const struct import *im, const char *file, char **text, size_t *
     int status = begin(&w, im, err);
     *text = NULL;
     if (status == STRATA_OK) {
-        w.lines = (struct lines){.f = open_memstream(text, size),
-                                 .gap = ", ",
-                                 .err = err,
-                                 .status = STRATA_OK};
+        w.lines = (struct lines){
+            .f = text_stream(text, size), .gap = ", ", .err = err, .status = STRATA_OK};
         if (w.lines.f) {
             write_all(&w, file);
             lines_finish(&w.lines, text, *size);

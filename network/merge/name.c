@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "io/stream.h"
 
 static const char *name_of(const strata_network *net, const struct network_siblings *g,
                            int chain, int k)
@@ -52,7 +52,7 @@ char *network_siblings_name(const strata_network *net, const struct network_sibl
     const char *first = name_of(net, g, 0, k);
     char *text = NULL;
     size_t size;
-    FILE *f = open_memstream(&text, &size);
+    FILE *f = text_stream(&text, &size);
     if (f)
         fprintf(f, "%.*s{", (int)head, first);
     for (int c = 0; f && c < g->n; c++) {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "io/stream.h"
 #include "ini/config.h"
 #include "network/attributes.h"
 

@@ -12,6 +12,7 @@
 #include "core/alloc.h"
 #include "ini/names.h"
 #include "core/text.h"
+#include "io/stream.h"
 #include "network/attributes.h"
 #include "network/text/lines.h"
 
@@ -75,7 +76,7 @@ static char *list_of_names(const char *value, const char *gap)
     char *out = NULL;
     size_t size, n;
     bool named = false, first = true;
-    FILE *f = open_memstream(&out, &size);
+    FILE *f = text_stream(&out, &size);
     for (const char *at = value + strspn(value, " \t"); f && *at; first = false) {
         const bool name = isalpha((unsigned char)*at) || *at == '_';
         for (n = 0; at[n] && !strchr(name ? " \t," : " \t,x", at[n]);)
@@ -477,7 +478,7 @@ int network_print_edited(char **text, size_t *size, const strata_network *net,
                          .edit = edit};
     *text = NULL;
     int status = index_layers(&p, err);
-    if (status == STRATA_OK && !(p.lines.f = open_memstream(text, size)))
+    if (status == STRATA_OK && !(p.lines.f = text_stream(text, size)))
         status = error_no_memory(err, 0, "a network's text");
     if (status == STRATA_OK) {
         print_all(&p);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/stream.h"
 #include "registry/math/mode.h"
 #include "network/text/lines.h"
 
@@ -254,7 +255,7 @@ int network_write(char **text, size_t *size, const strata_network *net, int math
 {
     struct lines w = {.gap = ",", .quoted = true, .err = err};
     *text = NULL;
-    if (!(w.f = open_memstream(text, size)))
+    if (!(w.f = text_stream(text, size)))
         return error_no_memory(err, 0, "a network's text");
     write_network(&w, net);
     write_profile(&w, net);

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "io/stream.h"
 #include "io/file.h"
 #include "io/lines.h"
 
@@ -208,7 +208,7 @@ int cost_table_text(char **text, size_t *size, const struct cost_table *t,
                     strata_error *err)
 {
     *text = NULL;
-    FILE *f = open_memstream(text, size);
+    FILE *f = text_stream(text, size);
     if (!f)
         return error_no_memory(err, 0, "a cost file");
     fprintf(f, "strata-costs 1\ndevice %s\n# NS SPREAD RUNS KEY, sorted by KEY\n",

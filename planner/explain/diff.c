@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "io/stream.h"
 
 /* ---- reading reports
  * ------------------------------------------------------------------- */
@@ -92,7 +93,7 @@ static char *choice_text(const json_t *c)
 {
     char *text = NULL;
     size_t size;
-    FILE *f = c ? open_memstream(&text, &size) : NULL;
+    FILE *f = c ? text_stream(&text, &size) : NULL;
     if (!f)
         return c ? NULL : duplicate("none", NULL);
     put_choice(f, c);
@@ -127,7 +128,7 @@ static char *reason(const json_t *a, const json_t *b, const json_t *was, const j
     char *text = NULL;
     size_t size;
     const json_t *all_a = costs(a, list), *all_b = costs(b, list);
-    FILE *f = open_memstream(&text, &size);
+    FILE *f = text_stream(&text, &size);
     if (!f)
         return NULL;
     bool conversion = key == conversion_key;
@@ -253,7 +254,7 @@ static char *bound_text(const json_t *list)
 {
     char *text = NULL;
     size_t size;
-    FILE *f = open_memstream(&text, &size);
+    FILE *f = text_stream(&text, &size);
     if (!f)
         return NULL;
     fputs("bound as ", f);
@@ -291,7 +292,7 @@ static char *entry_name(const json_t *c, bool conversion)
     char *text = NULL;
     size_t size;
     const json_t *dims = json_object_get(c, "shape");
-    FILE *f = open_memstream(&text, &size);
+    FILE *f = text_stream(&text, &size);
     if (!f)
         return NULL;
     if (conversion) {

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/stream.h"
+
 static const char *const reason_names[] = {
     [PLAN_HARD] = "HARD",
     [PLAN_FIXED_IO] = "FIXED-IO",
@@ -104,7 +106,7 @@ char *explain_labels(const struct planner *planner, int tensor, uint64_t labels)
 {
     char *text = NULL;
     size_t size;
-    FILE *f = open_memstream(&text, &size);
+    FILE *f = text_stream(&text, &size);
     if (!f)
         return NULL;
     put_labels(f, planner, tensor, labels);
@@ -175,7 +177,7 @@ char *explain_readers(const struct planner *planner, int tensor, int label)
 {
     char *text = NULL;
     size_t size;
-    FILE *f = open_memstream(&text, &size);
+    FILE *f = text_stream(&text, &size);
     if (!f)
         return NULL;
     put_readers(f, planner, tensor, label);
@@ -304,7 +306,7 @@ static char *sentence(const struct planner *planner, const struct explain_reform
 {
     char *text = NULL;
     size_t size;
-    FILE *f = open_memstream(&text, &size);
+    FILE *f = text_stream(&text, &size);
     if (!f)
         return NULL;
     put(f, planner, r);

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text.h"
-
 /* ---- making ------------------------------------------------------------------------ */
 
 static int copy_plan(struct plan_certificate *c, const struct plan_problem *p,
@@ -138,8 +136,12 @@ int plan_certificate_write(char **text, const struct plan_certificate *c,
     if (!f)
         return error_no_memory(err, 0, "a certificate's text");
     print(f, c);
-    return text_finish(f, text) ? STRATA_OK
-                                : error_no_memory(err, 0, "a certificate's text");
+    if (ferror(f) | fclose(f) || !*text) { /* who reads it finds what is missing inside */
+        free(*text);
+        *text = NULL;
+        return error_no_memory(err, size, "a certificate's text");
+    }
+    return STRATA_OK;
 }
 
 struct reader {

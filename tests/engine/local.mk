@@ -123,7 +123,7 @@ tests_engine_threads_SOURCES = tests/engine/threads.c tests/engine/batch_net.h
 FAULT_WRAPS = \
 	-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=free \
 	-Wl,--wrap=strndup,--wrap=vasprintf,--wrap=asprintf,--wrap=realpath \
-	-Wl,--wrap=open_memstream,--wrap=fclose,--wrap=ferror,--wrap=open,--wrap=openat \
+	-Wl,--wrap=fopencookie,--wrap=open,--wrap=openat \
 	-Wl,--wrap=read,--wrap=pread \
 	-Wl,--wrap=write,--wrap=close,--wrap=fstat,--wrap=stat,--wrap=lstat \
 	-Wl,--wrap=fsync,--wrap=rename

@@ -7,6 +7,7 @@
 #include "network/network.h"
 
 #include "core/alloc.h"
+#include "io/stream.h"
 #include "tests/network/import/imported.h"
 #include "tests/support/fault.h"
 
@@ -145,4 +146,29 @@ Test(network_faults, a_model_is_imported_as_ever_or_it_is_an_error)
 {
     const struct tally t = fail_each(imported);
     cr_expect_gt(t.errors, 100, "%ld of %ld", t.errors, t.calls);
+}
+
+/* ---- a text ---------------------------------------------------------------------------
+ */
+
+enum { LINES = 4000 };
+
+static char *printed(strata_error *err)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = text_stream(&text, &size);
+    for (int i = 0; f && i < LINES; i++)
+        fprintf(f, "line %d of %d\n", i, LINES);
+    if (!f || !text_finish(f, &text))
+        error_no_memory(err, 0, "a text");
+    return text;
+}
+
+/* No bytes are missing in the middle of what was printed. */
+Test(network_faults, a_text_is_whole_or_there_is_none)
+{
+    const struct tally t = fail_each(printed);
+    cr_expect_eq(t.coped, 0, "%ld of %ld", t.coped, t.calls);
+    cr_expect_gt(t.errors, 4, "it grows");
 }

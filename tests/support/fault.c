@@ -189,79 +189,12 @@ void __wrap_free(void *ptr)
     errno = before;
 }
 
-/* Streams that open_memstream gave, and where their text goes; what is past so many ends
- * as in the C library. */
-enum { STREAMS = 16 };
-static struct {
-    FILE *stream;
-    char **text;
-} streams[STREAMS]; /* of `lock` */
-
-static void keep_stream(FILE *stream, char **text)
-{
-    pthread_mutex_lock(&lock);
-    for (int i = 0; i < STREAMS && stream; i++)
-        if (!streams[i].stream) {
-            streams[i].stream = stream;
-            streams[i].text = text;
-            break;
-        }
-    pthread_mutex_unlock(&lock);
-}
-
-static char **drop_stream(const FILE *stream)
-{
-    char **text = NULL;
-    pthread_mutex_lock(&lock);
-    for (int i = 0; i < STREAMS; i++)
-        if (streams[i].stream == stream) {
-            streams[i].stream = NULL;
-            text = streams[i].text;
-        }
-    pthread_mutex_unlock(&lock);
-    return text;
-}
-
-FILE *__real_open_memstream(char **text, size_t *size);
-FILE *__wrap_open_memstream(char **text, size_t *size);
-FILE *__wrap_open_memstream(char **text, size_t *size)
+FILE *__real_fopencookie(void *cookie, const char *mode, cookie_io_functions_t functions);
+FILE *__wrap_fopencookie(void *cookie, const char *mode, cookie_io_functions_t functions);
+FILE *__wrap_fopencookie(void *cookie, const char *mode, cookie_io_functions_t functions)
 {
     errno = ENOMEM;
-    FILE *f = fails(FAULT_MEMORY) ? NULL : __real_open_memstream(text, size);
-    keep_stream(f, text);
-    return f;
-}
-
-/* glibc cuts the text to its size at the end: where that fails there is none, and fclose
- * says nothing. */
-int __real_fclose(FILE *f);
-int __wrap_fclose(FILE *f);
-int __wrap_fclose(FILE *f)
-{
-    char **text = drop_stream(f);
-    const int status = __real_fclose(f);
-    if (text && status == 0 && fails(FAULT_MEMORY)) {
-        __real_free(*text);
-        *text = NULL;
-    }
-    return status;
-}
-
-static bool is_ours(const FILE *f)
-{
-    bool found = false;
-    pthread_mutex_lock(&lock);
-    for (int i = 0; i < STREAMS; i++)
-        found |= streams[i].stream == f;
-    pthread_mutex_unlock(&lock);
-    return found;
-}
-
-int __real_ferror(FILE *f);
-int __wrap_ferror(FILE *f);
-int __wrap_ferror(FILE *f)
-{
-    return (is_ours(f) && fails(FAULT_MEMORY)) || __real_ferror(f);
+    return fails(FAULT_MEMORY) ? NULL : __real_fopencookie(cookie, mode, functions);
 }
 
 static atomic_bool json_fails;

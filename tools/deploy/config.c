@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "io/stream.h"
 #include "tools/deploy/deploy.h"
 
 /* Elements of an output beside the batch. */
@@ -117,7 +117,7 @@ char *deploy_config(const struct deployment *d, bool *labels)
 {
     char *text = NULL;
     size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
+    FILE *f = text_stream(&text, &size);
     if (!f)
         return NULL;
     *labels = outputs_known(d);

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/text.h"
+#include "io/stream.h"
 #include "io/file.h"
 #include "tools/deploy/deploy.h"
 
@@ -92,7 +92,7 @@ static int write_labels(const struct folder *f, const strata_network *net,
 {
     char path[2560], *text = NULL;
     size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
+    FILE *out = text_stream(&text, &size);
     if (!out)
         return error_no_memory(err, 0, "labels");
     for (size_t i = 0; i < net->n_labels; i++)

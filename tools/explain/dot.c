@@ -4,6 +4,8 @@
  */
 #include "tools/explain/explain.h"
 
+#include "io/stream.h"
+
 static void put_escaped(const char *text, FILE *out)
 {
     for (const unsigned char *p = (const unsigned char *)text; *p; p++)
@@ -51,7 +53,7 @@ int graph_save_dot(const struct graph *g, const strata_engine *e, const char *pa
 {
     char *text = NULL;
     size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
+    FILE *f = text_stream(&text, &size);
     if (!f)
         return error_no_memory(err, 0, "a drawing");
     graph_write_dot(g, e, f);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "io/stream.h"
 #include "engine/file/stored.h"
 #include "io/file.h"
 
@@ -140,7 +140,7 @@ static int save_svg(const char *path, const strata_engine *e, const struct expla
     int status = graph_make(&g, e, x, err);
     if (status != STRATA_OK)
         return status;
-    FILE *f = open_memstream(&text, &size);
+    FILE *f = text_stream(&text, &size);
     status = f ? graph_write_svg(&g, e, f, err) : error_no_memory(err, 0, "a drawing");
     if (f && !text_finish(f, &text) && status == STRATA_OK)
         status = error_no_memory(err, 0, "a drawing");

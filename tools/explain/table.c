@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "io/stream.h"
 
 static const char *const reasons[] = {
     [PLAN_HARD] = "the producer writes no format that the reader reads",
@@ -295,7 +295,7 @@ static void wanted(struct table *t, const strata_engine *e, int tensor)
     char *text = NULL;
     size_t size;
     const char *gap = "";
-    FILE *f = open_memstream(&text, &size);
+    FILE *f = text_stream(&text, &size);
     for (int l = 0; f && l < p->n_labels; l++) {
         if (!(labels & UINT64_C(1) << l))
             continue;

@@ -15,6 +15,7 @@
 #include "core/installed.h"
 #include "io/engine_file.h"
 #include "io/file.h"
+#include "io/stream.h"
 
 /* Values of weights of this size stay in the model's file, aligned or not: they are only
  * copied to another file. */
@@ -218,7 +219,7 @@ static int write_beside(const struct onnx_model *model, const char *path,
     struct stat was;
     uint64_t hash;
     int status = STRATA_OK;
-    FILE *f = open_memstream(&text, &size);
+    FILE *f = text_stream(&text, &size);
     for (size_t i = 0; f && (name = onnx_file_beside(model, i, &was)); i++)
         if (hash_beside(&hash, &was, path, name))
             fprintf(f, "%016" PRIx64 " %s\n", hash, name);

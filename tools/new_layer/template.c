@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/text.h"
+#include "io/stream.h"
 
 enum { NAME_SIZE = 128, MAX_DEPTH = 16 };
 
@@ -233,7 +233,7 @@ int template_expand(char **out, const char *name, const struct template_values *
     size_t size;
     *out = NULL;
     struct expansion x = {.values = v, .template = name, .err = err};
-    x.out = open_memstream(out, &size);
+    x.out = text_stream(out, &size);
     if (!x.out)
         return error_set(err, STRATA_ENOMEM, "out of memory for %s", name);
     int status = expand_file(&x, NULL, name, strlen(name));

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "io/stream.h"
 #include "registry/math/mode.h"
 #include "io/file.h"
 #include "tools/predicted.h"
@@ -221,7 +221,7 @@ int html_write(const struct profile *p, const char *path, strata_error *err)
 {
     char *text = NULL;
     size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
+    FILE *f = text_stream(&text, &size);
     int status = f ? put_report(p, f, err) : error_no_memory(err, 0, "a report");
     if (f && (!text_finish(f, &text) || tool_output_lost()) && status == STRATA_OK)
         status = error_no_memory(err, 0, "a report");

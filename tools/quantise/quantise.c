@@ -12,6 +12,7 @@
 #include "io/file.h"
 #include "planner/cost/progress.h"
 #include "tools/quantise/outputs.h"
+#include "io/stream.h"
 
 /* All that a run needs, made in this order. */
 struct job {
@@ -277,7 +278,7 @@ static int write_labels(const strata_network *net, const char *path, strata_erro
 {
     char *text = NULL;
     size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
+    FILE *f = text_stream(&text, &size);
     for (size_t i = 0; f && i < net->n_labels; i++)
         fprintf(f, "%s\n", net->labels[i]);
     int status = f && text_finish(f, &text) ? file_write(path, text, size, err)

@@ -10,7 +10,7 @@
 
 #include "core/alloc.h"
 #include "ini/names.h"
-#include "core/text.h"
+#include "io/stream.h"
 #include "io/weights/weights.h"
 
 #define SMALL_BYTES 256 /* of a constant that is told by its elements */
@@ -58,7 +58,7 @@ const char *memo_key(struct memo *memo, const struct graph *g, const struct sect
 {
     char *text = NULL;
     size_t size;
-    FILE *f = memo ? open_memstream(&text, &size) : NULL;
+    FILE *f = memo ? text_stream(&text, &size) : NULL;
     if (!f)
         return NULL;
     fputs(s->layer->full_name, f);
