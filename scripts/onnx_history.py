@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Opsets that changed each operator of ai.onnx, a line an operator.
 
-Writes tests/network/import/schema_history.txt, which tests/network/import/upgrade.c
-holds the importer's upgrades to. Needs the Python package onnx:
+Writes tests/network/import/schema_history.txt, which
+tests/network/import/upgrades/upgrade.c holds the importer's upgrades to. Needs the Python package onnx:
     scripts/onnx_history.py > tests/network/import/schema_history.txt
 """
 import collections

@@ -2,7 +2,7 @@ CRITERION_TESTS += \
 	tests/network/doubt \
 	tests/network/faults \
 	tests/network/import/carried \
-	tests/network/import/grouped \
+	tests/network/import/upgrades/grouped \
 	tests/network/import/inline \
 	tests/network/import/layers \
 	tests/network/import/models \
@@ -11,7 +11,7 @@ CRITERION_TESTS += \
 	tests/network/import/patterns \
 	tests/network/import/regions \
 	tests/network/import/branches \
-	tests/network/import/computed \
+	tests/network/import/upgrades/computed \
 	tests/network/import/counted \
 	tests/network/import/any_size/sizes \
 	tests/network/import/stable \
@@ -20,7 +20,7 @@ CRITERION_TESTS += \
 	tests/network/import/quantized \
 	tests/network/import/state \
 	tests/network/import/symbols \
-	tests/network/import/upgrade \
+	tests/network/import/upgrades/upgrade \
 	tests/network/linear \
 	tests/network/network \
 	tests/network/options \
@@ -45,7 +45,8 @@ tests_network_print_SOURCES = tests/network/print.c
 tests_network_weights_SOURCES = tests/network/weights.c tests/network/network_text.h
 
 tests_network_import_branches_SOURCES = tests/network/import/branches.c $(FREE_MODEL)
-tests_network_import_computed_SOURCES = tests/network/import/computed.c $(FREE_MODEL)
+tests_network_import_upgrades_computed_SOURCES = \
+	tests/network/import/upgrades/computed.c $(FREE_MODEL)
 tests_network_import_counted_SOURCES = tests/network/import/counted.c $(FREE_MODEL)
 tests_network_import_inline_SOURCES = tests/network/import/inline.c $(IMPORTED_TEXT)
 tests_network_import_opsets_SOURCES = tests/network/import/opsets.c $(IMPORTED_TEXT)
@@ -63,7 +64,8 @@ tests_network_import_stable_SOURCES = tests/network/import/stable.c \
 IMPORTED_TEXT = tests/network/import/imported.h tests/network/import/model_text.h
 tests_network_import_carried_SOURCES = tests/network/import/carried.c $(IMPORTED_TEXT)
 tests_network_import_quantized_SOURCES = tests/network/import/quantized.c $(IMPORTED_TEXT)
-tests_network_import_grouped_SOURCES = tests/network/import/grouped.c $(IMPORTED_TEXT)
+tests_network_import_upgrades_grouped_SOURCES = \
+	tests/network/import/upgrades/grouped.c $(IMPORTED_TEXT)
 tests_network_import_state_SOURCES = tests/network/import/state.c $(IMPORTED_TEXT)
 
 # What reads INI files, with its steps counted; see steps.h.
