@@ -83,18 +83,13 @@ static json_t *choice(const struct planner *planner, int op, size_t k)
 
 /* ---- sections --------------------------------------------------------------------- */
 
-static int by_layer(const void *key, const void *node)
+/* The node that runs a candidate; NULL: it needs none. */
+static const struct execution_node *find_node(const struct execution *x, size_t candidate)
 {
-    const struct network_layer *a = key,
-                               *b = ((const struct execution_node *)node)->layer;
-    return (a > b) - (a < b);
-}
-
-/* The node that runs a layer; NULL: it needs none. Nodes are in the order of layers. */
-static const struct execution_node *find_node(const struct execution *x,
-                                              const struct network_layer *layer)
-{
-    return bsearch(layer, x->nodes, x->n_nodes, sizeof *x->nodes, by_layer);
+    for (size_t i = 0; i < x->n_nodes; i++)
+        if (x->nodes[i].candidate == candidate)
+            return &x->nodes[i];
+    return NULL;
 }
 
 static json_t *node_entry(const struct planner *planner, const struct execution *x,
@@ -105,7 +100,7 @@ static json_t *node_entry(const struct planner *planner, const struct execution 
         plan_chosen(&planner->model->problem, planner->plan->choices, op);
     const struct network_layer *layer =
         &planner->network->layers[planner->model->candidates[c->impl].node];
-    const struct execution_node *n = find_node(x, layer);
+    const struct execution_node *n = find_node(x, (size_t)c->impl);
     json_t *j = choice(planner, op, planner->plan->choices[op]);
     json_t *dims = o->n_out ? shape(tensor_at(planner, o->out[0])) : json_array();
     j = json_put(j, "name", json_string(o->name));
