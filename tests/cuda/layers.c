@@ -300,6 +300,17 @@ Test(cuda_layers, every_layer_with_cuda_impls_is_tested)
     strata_registry_destroy(registry);
 }
 
+/* Layers of the host alone: on a GPU plans keep what they are made of. */
+static const char *const host_alone[] = {"QuantizedPointwise"};
+
+static bool is_host_alone(const char *layer)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(host_alone); i++)
+        if (!strcmp(host_alone[i], layer))
+            return true;
+    return false;
+}
+
 /* The other way round: a test of nothing passes too. Needs no device. */
 Test(cuda_layers, every_tested_layer_has_cuda_impls)
 {
@@ -310,8 +321,9 @@ Test(cuda_layers, every_tested_layer_has_cuda_impls)
     for (size_t i = 0; i < registry_layers(registry); i++) {
         const struct registry_layer *layer = registry_layer_at(registry, i);
         const struct coverage c = coverage_of(layer);
-        cr_expect(c.impls || !c.test, "layer %s is tested but has no CUDA impl",
-                  layer->full_name);
+        cr_expect(c.impls == !is_host_alone(layer->layer.name) || !c.test,
+                  "layer %s is tested and has %s CUDA impl", layer->full_name,
+                  c.impls ? "a" : "no");
     }
     strata_registry_destroy(registry);
 }
