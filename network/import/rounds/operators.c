@@ -220,6 +220,18 @@ void rounds_change_rank(struct import *im, struct node *n)
     rounds_tell_like(im, n->out[0], &l);
 }
 
+/* Of one number: itself, but where its size or its square is gathered. */
+static void reduce_number(struct import *im, struct node *n)
+{
+    const int x = n->in[0];
+    if (strcmp(n->op, "ReduceL1") == 0 || strcmp(n->op, "ReduceL2") == 0)
+        rounds_become(im, n, rounds_add(im, n, "Abs", &x, 1));
+    else if (strcmp(n->op, "ReduceSumSquare") == 0)
+        rounds_become(im, n, rounds_two(im, n, "Mul", x, x));
+    else
+        rounds_become(im, n, x);
+}
+
 void rounds_reduce(struct import *im, struct node *n)
 {
     const bool one = strncmp(n->op, "Arg", 3) == 0 || strstr(n->op, "Softmax");
@@ -249,8 +261,8 @@ void rounds_reduce(struct import *im, struct node *n)
         count = all ? rank : count;
         for (int64_t i = 0; i < count; i++)
             axes[i] = all ? i + 1 : axes[i] + 1;
-        if (count == 0) /* of a number */
-            rounds_become(im, n, n->in[0]);
+        if (count == 0)
+            reduce_number(im, n);
         else
             node_set_input(&im->g, n, 1, graph_add_integers(&im->g, 1, axes, count));
     }

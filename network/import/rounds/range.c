@@ -191,7 +191,9 @@ static struct range range_of(const struct import *im, int value, int depth,
     if (!known->is[value]) {
         known->is[value] = true;
         known->ranges[value] = any; /* a circle is refused elsewhere */
-        known->ranges[value] = find(im, value, depth, known);
+        const struct range r = find(im, value, depth, known);
+        if (!isnan(r.low) && !isnan(r.high)) /* as infinity times 0 is */
+            known->ranges[value] = r;
     }
     return known->ranges[value];
 }

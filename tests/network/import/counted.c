@@ -51,6 +51,26 @@
           "node Sub four,own -> left\nnode Concat one,left,two -> zs axis=0\n"           \
           "node ConstantOfShape zs -> z\nnode Concat z,part -> r axis=2\n" APPEND        \
           "init e i 1 1\nnode Slice w,a,e -> first\n"
+/* The size and the square of each of v, negative. */
+#define SIZES                                                                            \
+    COUNT "node Loop trips,go -> w body={\n" NUMBER ELEMENT                              \
+          "node Neg v0 -> u\nnode ReduceL1 u -> l keepdims=0\n"                          \
+          "node ReduceSumSquare u -> q keepdims=0\nnode Unsqueeze l,a -> l1\n"           \
+          "node Unsqueeze q,a -> q1\nnode Concat l1,q1 -> o axis=0\n"                    \
+          "node Identity c -> c1\noutput c1\noutput o\n}\n"
+/* An image of as many rows as the round's number says, before zeros. */
+#define GROWN                                                                            \
+    COUNT "init s0 f 0x1x4x2\nnode Loop trips,go,s0 -> w body={\n" NUMBER                \
+          "input s f 0x1x4x2\n" ELEMENT                                                  \
+          "init image f 1x1x2x2 0 1 2 3\nnode Mul image,v -> im\n"                       \
+          "init three i 1 3\nnode Unsqueeze i,a -> i1\nnode Min i1,three -> i3\n"        \
+          "init o i 1 1\nnode Add i3,o -> h\ninit one i 2 1 1\ninit two i 1 2\n"         \
+          "node Concat one,h,two -> size axis=0\n"                                       \
+          "node Resize im,_,_,size -> big mode='linear'\n"                               \
+          "init four i 1 4\nnode Sub four,h -> left\n"                                   \
+          "node Concat one,left,two -> zs axis=0\nnode ConstantOfShape zs -> z\n"        \
+          "node Concat big,z -> r axis=2\n" APPEND                                       \
+          "init d i 1 2\nnode ReduceSum w,d -> sums keepdims=0\n"
 /* Where the largest of an image of at most 4 rows is, and its value. */
 #define PEAKS                                                                            \
     COUNT "init s0 f 0x2\nnode Loop trips,go,s0 -> w body={\n" NUMBER                    \
@@ -166,6 +186,18 @@ static const struct counted_case {
      {{30, 60, 21, 41, 52, 102, -1, -1, -1, -1, -1, -1},
       {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
       {10, 20, 61, 121, 22, 42, 53, 103, 34, 64, 45, 85}},
+     12},
+    {"a round for each, of whose number its size and square are made",
+     SIZES "output w\n",
+     {{3, 9, 2, 4, 5, 25, -1, -1, -1, -1, -1, -1},
+      {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
+      {1, 1, 6, 36, 2, 4, 5, 25, 3, 9, 4, 16}},
+     12},
+    {"an image resized to a size of the round's number, before zeros",
+     GROWN "output sums\n",
+     {{3, 6, 4, 8, 15, 30, -1, -1, -1, -1, -1, -1},
+      {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
+      {1, 2, 12, 24, 6, 12, 20, 40, 12, 24, 16, 32}},
      12},
     {"an image resized to a size of each, behind zeros",
      PASTED "output first\n",
