@@ -359,6 +359,17 @@ static const struct {
     {"a round for each, of all of them",
      ROUNDS "node Mul y,v -> u\nnode ReduceSum u -> r keepdims=0\n" APPEND "output w\n",
      "it reads rows whose number values tell, in a Loop"},
+    {"a round for each, that leaves all of them",
+     COUNT "node Loop trips,go -> w body={\n" NUMBER
+           "node Neg y -> o\nnode Identity c -> c1\noutput c1\noutput o\n}\noutput w\n",
+     "each round leaves rows whose number values tell, in a Loop"},
+    {"a round for each, that leaves an image of its own size",
+     COUNT "node Loop trips,go -> w body={\n" NUMBER ELEMENT
+           "node Cast v -> h to=7\ninit o i 3 1 1 2\nnode Concat o,h -> size axis=0\n"
+           "init im f 1x1x2x2 0 1 3 2\n"
+           "node Mul im,v -> i2\nnode Resize i2,_,_,size -> r mode='linear'\n"
+           "node Identity c -> c1\noutput c1\noutput r\n}\noutput w\n",
+     "a round leaves what has a computed size, or a state, in a Loop"},
     {"a round for each, until one is large", UNTIL "output w\n",
      "the condition of a round"},
     {"a round for each, with an image that may be of any size",
