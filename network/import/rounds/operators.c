@@ -87,9 +87,10 @@ static void hand_on(struct import *im, struct node *n)
     const struct rounds_lane from = *rounds_lane(im, n->in[0]);
     const struct value *v = graph_value(&im->g, n->in[0]);
     const bool cast = strcmp(n->op, "Cast") == 0;
-    const bool same =
-        !cast || onnx_type_core((enum onnx_type)node_integer(n, "to", 0)) == v->dtype;
-    const bool integers = cast && !graph_is_real(v->dtype);
+    const int64_t to = node_integer(n, "to", 0);
+    const bool same = !cast || onnx_type_core((enum onnx_type)to) == v->dtype;
+    const bool integers = cast && !graph_is_real(v->dtype) &&
+                          (to == ONNX_INT32 || to == ONNX_INT64 || to == ONNX_FLOAT);
     if (!same && has_axes(im, n->in[0])) {
         rounds_refuse(im, n, "it casts an image whose size is computed, or a state,");
         return;

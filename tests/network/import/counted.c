@@ -71,12 +71,18 @@
           "node Concat one,left,two -> zs axis=0\nnode ConstantOfShape zs -> z\n"        \
           "node Concat big,z -> r axis=2\n" APPEND                                       \
           "init d i 1 2\nnode ReduceSum w,d -> sums keepdims=0\n"
-/* Where the largest of an image of at most 4 rows is, and its value. */
-#define PEAKS                                                                            \
+/* Rows, h: v from 1 to 4; 8, which are 9 less the number of true. */
+#define FOUR_ROWS                                                                        \
+    "init one f 1 1\ninit four f 1 4\nnode Min v,four -> u\nnode Max u,one -> t\n"       \
+    "node Cast t -> h to=7\n"
+#define EIGHT_ROWS                                                                       \
+    "init five f 1 5\nnode Max v,five -> u\nnode Min u,five -> t\n"                      \
+    "node Cast t -> true to=9\nnode Cast true -> less to=7\ninit nine i 1 9\n"           \
+    "node Sub nine,less -> h\n"
+/* Where the largest of an image of h rows is, and its value. */
+#define PEAKS(size)                                                                      \
     COUNT "init s0 f 0x2\nnode Loop trips,go,s0 -> w body={\n" NUMBER                    \
-          "input s f 0x2\n" ELEMENT                                                      \
-          "init one f 1 1\ninit four f 1 4\nnode Min v,four -> u\nnode Max u,one -> t\n" \
-          "node Cast t -> h to=7\ninit image f 1x1x2x2 0 1 3 2\n"                        \
+          "input s f 0x2\n" ELEMENT size "init image f 1x1x2x2 0 1 3 2\n"                \
           "node Mul image,v -> im\ninit o i 2 1 1\ninit three i 1 3\n"                   \
           "node Concat o,h,three -> size axis=0\n"                                       \
           "node Resize im,_,_,size -> big mode='linear'\nnode Squeeze big,a -> map\n"    \
@@ -218,8 +224,14 @@ static const struct counted_case {
       {-1, -1, -1, -1, -1, -1, -1, -1},
       {0, 0, 0, 0, 0, 0, 1, 2}},
      8},
+    {"the largest of an image resized to a size of what is true",
+     PEAKS(EIGHT_ROWS) "output w\n",
+     {{18, 9, 18, 6, 18, 15, -1, -1, -1, -1, -1, -1},
+      {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
+      {18, 3, 18, 18, 18, 6, 18, 15, 18, 9, 18, 12}},
+     12},
     {"the largest of an image resized to a size of each",
-     PEAKS "output w\n",
+     PEAKS(FOUR_ROWS) "output w\n",
      {{6, 9, 3, 6, 9, 15, -1, -1, -1, -1, -1, -1},
       {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
       {0, 1.5F, 9, 18, 3, 6, 9, 15, 6, 9, 9, 12}},
