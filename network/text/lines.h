@@ -66,7 +66,7 @@ bool line_owns(const char *tensor, const char *layer, const char *weight);
 void line_weights(struct lines *w, const char *layer, const struct registry_layer *type,
                   const char *(*tensor)(const void *of, size_t weight), const void *of);
 
-/* Close the stream, which open_memstream gave for *text. False: *text is NULL, and the
+/* Close the stream, which text_stream gave for *text. False: *text is NULL, and the
  * status says why. */
 bool lines_finish(struct lines *w, char **text, size_t size);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * SelfAttention of FP16 and BF16 on Hopper's tensor cores: heads of 64 elements,
- * sequences of 128 tokens at most, each head of one in a block. hopper       any number
- * of sequences hopper_pair  two of them in a cluster, which share the head's columns
+ * sequences of 128 tokens at most, each head of one in a block. `hopper` takes any number
+ * of sequences; `hopper_pair` has two of them in a cluster, which share the head's
+ * columns.
  */
 #include "plugins/matrix_multiply/pack.h"
 #include "plugins/self_attention/heads.cuh"

@@ -21,6 +21,7 @@ CRITERION_TESTS += \
 	tests/engine/measure/interrupt \
 	tests/engine/refusal \
 	tests/engine/save \
+	tests/engine/sizes/batch \
 	tests/engine/sizes/budget \
 	tests/engine/sizes/shapes \
 	tests/engine/sizes/steps \
@@ -34,6 +35,9 @@ CRITERION_TESTS += \
 	tests/engine/teams \
 	tests/engine/threads
 tests_engine_batch_SOURCES = tests/engine/batch.c tests/engine/batch_net.h
+tests_engine_sizes_batch_SOURCES = tests/engine/sizes/batch.c \
+	tests/engine/sizes/sizes_net.h \
+	tests/engine/batch_net.h
 tests_engine_sizes_budget_SOURCES = tests/engine/sizes/budget.c \
 	tests/engine/batch_net.h
 tests_engine_sizes_budget_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)

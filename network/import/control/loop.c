@@ -200,39 +200,67 @@ static void give_appended(struct import *im, struct node *n, int i, int initial,
         node_set_integer(g, graph_add_node(g, "Concat", in, 2, &n->out[i], 1), "axis", 0);
 }
 
+/* NULL, or why what the body made cannot be joined with that of other rounds. */
+static const char *refuse_joined(const struct import *im, int made)
+{
+    const struct rounds_lane *l = rounds_lane(im, made);
+    if (!l && counted_axis(im, made) >= 0)
+        return "each round leaves rows whose number values tell,";
+    return l && (l->n_axes || l->zeros || l->state || l->appended)
+               ? "a round leaves what has a computed size, or a state,"
+               : NULL;
+}
+
+static const char *refuse_state(const struct import *im, int made, int state)
+{
+    const struct rounds_lane *l = rounds_lane(im, made);
+    return l && (l->state == state + 1 || l->appended == state + 1)
+               ? NULL
+               : "a state is more than what each round appends to it,";
+}
+
+static void give_state(struct import *im, struct node *n, int i, int made, int trips)
+{
+    if (rounds_lane(im, made)->state)
+        control_give(im, n, i, n->in[2 + i]);
+    else
+        give_appended(im, n, i, n->in[2 + i], made, trips);
+}
+
+static void give_joined(struct import *im, struct node *n, int at, int made, int64_t most,
+                        int trips)
+{
+    const int all = rounds_spread(im, n, made, most);
+    const int own = rounds_add(im, n, "Identity", &all, 1);
+    if (!im->g.values[trips].constant)
+        counted_tell(im, own, trips, 0);
+    graph_add_node(&im->g, "Identity", &own, 1, &n->out[at], 1);
+}
+
 /* What the body made in one go, as the node's outputs; false, and refused. */
 static bool give_rounds(struct import *im, struct node *n, const struct rounds *r,
                         int64_t most, int trips)
 {
     int64_t go;
+    const char *why = NULL;
     if (!control_integer(im, n, r->out[0], "the condition of a round", &go))
         return false;
-    bool good = go != 0;
-    for (int i = 0; i < r->n_states && good; i++) {
-        const struct rounds_lane *l = rounds_lane(im, r->out[1 + i]);
-        good = l && (l->state == i + 1 || l->appended == i + 1);
-        if (i >= n->n_out || n->out[i] < 0 || !good)
+    if (go == 0)
+        why = "a round ends it,";
+    for (int i = 0; i < r->n_states + r->n_joined && !why; i++) {
+        const int made = r->out[1 + i];
+        const bool joined = i >= r->n_states;
+        why = joined ? refuse_joined(im, made) : refuse_state(im, made, i);
+        if (why || i >= n->n_out || n->out[i] < 0)
             continue;
-        if (l->state)
-            control_give(im, n, i, n->in[2 + i]);
+        if (joined)
+            give_joined(im, n, i, made, most, trips);
         else
-            give_appended(im, n, i, n->in[2 + i], r->out[1 + i], trips);
+            give_state(im, n, i, made, trips);
     }
-    for (int i = 0; i < r->n_joined && good; i++) {
-        const int made = r->out[1 + r->n_states + i], at = r->n_states + i;
-        const struct rounds_lane *l = rounds_lane(im, made);
-        good = !l || (!l->n_axes && !l->zeros && !l->state && !l->appended);
-        if (at >= n->n_out || n->out[at] < 0 || !good)
-            continue;
-        const int all = rounds_spread(im, n, made, most);
-        const int own = rounds_add(im, n, "Identity", &all, 1);
-        if (!im->g.values[trips].constant)
-            counted_tell(im, own, trips, 0);
-        graph_add_node(&im->g, "Identity", &own, 1, &n->out[at], 1);
-    }
-    if (!good)
-        rounds_refuse(im, n, "a state is more than what each round appends to it,");
-    return good;
+    if (why)
+        rounds_refuse(im, n, why);
+    return !why;
 }
 
 /* All rounds at once, of which `trips` count. */

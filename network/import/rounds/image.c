@@ -366,9 +366,11 @@ static int64_t matrices(const struct import *im, const struct rounds_lane *l,
                         const struct rounds_axis *a)
 {
     const int of[] = {a->size, a->offset, a->low, a->high};
-    for (size_t i = 0; i < ARRAY_LENGTH(of); i++)
-        if (!im->g.values[of[i]].constant)
+    for (size_t i = 0; i < ARRAY_LENGTH(of); i++) {
+        const struct value *v = &im->g.values[of[i]];
+        if (!v->constant || value_count(v) != 1) /* one a round, as of its number */
             return l->rounds;
+    }
     return 1;
 }
 

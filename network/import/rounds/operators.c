@@ -87,9 +87,10 @@ static void hand_on(struct import *im, struct node *n)
     const struct rounds_lane from = *rounds_lane(im, n->in[0]);
     const struct value *v = graph_value(&im->g, n->in[0]);
     const bool cast = strcmp(n->op, "Cast") == 0;
-    const bool same =
-        !cast || onnx_type_core((enum onnx_type)node_integer(n, "to", 0)) == v->dtype;
-    const bool integers = cast && !graph_is_real(v->dtype);
+    const int64_t to = node_integer(n, "to", 0);
+    const bool same = !cast || onnx_type_core((enum onnx_type)to) == v->dtype;
+    const bool integers = cast && !graph_is_real(v->dtype) &&
+                          (to == ONNX_INT32 || to == ONNX_INT64 || to == ONNX_FLOAT);
     if (!same && has_axes(im, n->in[0])) {
         rounds_refuse(im, n, "it casts an image whose size is computed, or a state,");
         return;
@@ -220,6 +221,18 @@ void rounds_change_rank(struct import *im, struct node *n)
     rounds_tell_like(im, n->out[0], &l);
 }
 
+/* Of one number: itself, but where its size or its square is gathered. */
+static void reduce_number(struct import *im, struct node *n)
+{
+    const int x = n->in[0];
+    if (strcmp(n->op, "ReduceL1") == 0 || strcmp(n->op, "ReduceL2") == 0)
+        rounds_become(im, n, rounds_add(im, n, "Abs", &x, 1));
+    else if (strcmp(n->op, "ReduceSumSquare") == 0)
+        rounds_become(im, n, rounds_two(im, n, "Mul", x, x));
+    else
+        rounds_become(im, n, x);
+}
+
 void rounds_reduce(struct import *im, struct node *n)
 {
     const bool one = strncmp(n->op, "Arg", 3) == 0 || strstr(n->op, "Softmax");
@@ -249,8 +262,8 @@ void rounds_reduce(struct import *im, struct node *n)
         count = all ? rank : count;
         for (int64_t i = 0; i < count; i++)
             axes[i] = all ? i + 1 : axes[i] + 1;
-        if (count == 0) /* of a number */
-            rounds_become(im, n, n->in[0]);
+        if (count == 0)
+            reduce_number(im, n);
         else
             node_set_input(&im->g, n, 1, graph_add_integers(&im->g, 1, axes, count));
     }

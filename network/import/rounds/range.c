@@ -149,6 +149,26 @@ static struct range of_rounded(const struct import *im, const struct node *n, in
     return (struct range){floor(r.low), ceil(r.high)};
 }
 
+/* Other types have no room for all numbers, and truth is 0 or 1. */
+static struct range of_cast(const struct import *im, const struct node *n, int depth,
+                            struct known *known)
+{
+    const struct range r = of_rounded(im, n, depth, known);
+    const bool held = r.low >= INT32_MIN && r.high <= INT32_MAX;
+    switch ((enum onnx_type)node_integer(n, "to", ONNX_UNDEFINED)) {
+    case ONNX_FLOAT:
+    case ONNX_DOUBLE:
+        return r;
+    case ONNX_INT32:
+    case ONNX_INT64:
+        return held ? r : any;
+    case ONNX_BOOL:
+        return (struct range){0, 1};
+    default:
+        return any;
+    }
+}
+
 static const struct {
     const char *op;
     struct range (*of)(const struct import *im, const struct node *n, int depth,
@@ -162,7 +182,7 @@ static const struct {
     {"Split", of_first},     {"Compress", of_first},
     {"ReduceMax", of_first}, {"ReduceMin", of_first},
     {"Gather", of_gather},   {"Concat", of_chosen},
-    {"Where", of_chosen},    {"Cast", of_rounded},
+    {"Where", of_chosen},    {"Cast", of_cast},
     {"Ceil", of_rounded},    {"Floor", of_rounded},
     {"Round", of_rounded},   {"Clip", of_clip},
     {"Max", of_extremes},    {"Min", of_extremes},
@@ -191,7 +211,9 @@ static struct range range_of(const struct import *im, int value, int depth,
     if (!known->is[value]) {
         known->is[value] = true;
         known->ranges[value] = any; /* a circle is refused elsewhere */
-        known->ranges[value] = find(im, value, depth, known);
+        const struct range r = find(im, value, depth, known);
+        if (!isnan(r.low) && !isnan(r.high)) /* as infinity times 0 is */
+            known->ranges[value] = r;
     }
     return known->ranges[value];
 }

@@ -14,38 +14,39 @@
 
 /* The one axis from `axis` on along which there is more than one element: -1: there are
  * several. */
-static int64_t only_axis(const struct value *x, int64_t axis)
+static int64_t only_axis(const int64_t *dims, int rank, int64_t axis)
 {
-    int64_t only = x->rank - 1;
+    int64_t only = rank - 1;
     int n = 0;
-    for (int64_t d = axis; d < x->rank; d++)
-        if (x->dims[d] != 1) {
+    for (int64_t d = axis; d < rank; d++)
+        if (dims[d] != 1) {
             only = d;
             n++;
         }
     return n > 1 ? -1 : only;
 }
 
-/* Operators that worked along all dims from `axis` on, taken as one. */
+/* Operators that worked along all dims from `axis` on, taken as one: of a value of all
+ * rounds (rounds/), of those that a round has. */
 static void flatten_axes(struct import *im, struct node *n)
 {
     const struct value *x = upgrade_input(im, n, 0);
     int64_t axis = node_integer(n, "axis", 1), flat[2] = {1, 1}, dims[STRATA_MAX_RANK];
     if (!x)
         return;
-    const int rank = x->rank;
+    const int before = x->lane ? 1 : 0, rank = x->rank - before;
     axis = axis < 0 ? axis + rank : axis;
     if (axis < 0 || axis > rank) {
         import_refuse_node(im, n, NULL, "axis %lld is not one of a rank of %d",
                            (long long)axis, rank);
         return;
     }
-    const int64_t only = axis < rank ? only_axis(x, axis) : -1;
+    const int64_t only = axis < rank ? only_axis(x->dims + before, rank, axis) : -1;
     node_set_integer(&im->g, n, "axis", only >= 0 ? only : -1);
     if (only >= 0)
         return;
     for (int d = 0; d < rank; d++) {
-        dims[d] = x->dims[d];
+        dims[d] = x->dims[before + d];
         flat[d >= axis] *= dims[d];
     }
     node_set_input(&im->g, n, 0, upgrade_reshape(im, n, n->in[0], 2, flat));

@@ -51,12 +51,38 @@
           "node Sub four,own -> left\nnode Concat one,left,two -> zs axis=0\n"           \
           "node ConstantOfShape zs -> z\nnode Concat z,part -> r axis=2\n" APPEND        \
           "init e i 1 1\nnode Slice w,a,e -> first\n"
-/* Where the largest of an image of at most 4 rows is, and its value. */
-#define PEAKS                                                                            \
+/* The size and the square of each of v, negative. */
+#define SIZES                                                                            \
+    COUNT "node Loop trips,go -> w body={\n" NUMBER ELEMENT                              \
+          "node Neg v0 -> u\nnode ReduceL1 u -> l keepdims=0\n"                          \
+          "node ReduceSumSquare u -> q keepdims=0\nnode Unsqueeze l,a -> l1\n"           \
+          "node Unsqueeze q,a -> q1\nnode Concat l1,q1 -> o axis=0\n"                    \
+          "node Identity c -> c1\noutput c1\noutput o\n}\n"
+/* An image of as many rows as the round's number says, before zeros. */
+#define GROWN                                                                            \
+    COUNT "init s0 f 0x1x4x2\nnode Loop trips,go,s0 -> w body={\n" NUMBER                \
+          "input s f 0x1x4x2\n" ELEMENT                                                  \
+          "init image f 1x1x2x2 0 1 2 3\nnode Mul image,v -> im\n"                       \
+          "init three i 1 3\nnode Unsqueeze i,a -> i1\nnode Min i1,three -> i3\n"        \
+          "init o i 1 1\nnode Add i3,o -> h\ninit one i 2 1 1\ninit two i 1 2\n"         \
+          "node Concat one,h,two -> size axis=0\n"                                       \
+          "node Resize im,_,_,size -> big mode='linear'\n"                               \
+          "init four i 1 4\nnode Sub four,h -> left\n"                                   \
+          "node Concat one,left,two -> zs axis=0\nnode ConstantOfShape zs -> z\n"        \
+          "node Concat big,z -> r axis=2\n" APPEND                                       \
+          "init d i 1 2\nnode ReduceSum w,d -> sums keepdims=0\n"
+/* Rows, h: v from 1 to 4; 8, which are 9 less the number of true. */
+#define FOUR_ROWS                                                                        \
+    "init one f 1 1\ninit four f 1 4\nnode Min v,four -> u\nnode Max u,one -> t\n"       \
+    "node Cast t -> h to=7\n"
+#define EIGHT_ROWS                                                                       \
+    "init five f 1 5\nnode Max v,five -> u\nnode Min u,five -> t\n"                      \
+    "node Cast t -> true to=9\nnode Cast true -> less to=7\ninit nine i 1 9\n"           \
+    "node Sub nine,less -> h\n"
+/* Where the largest of an image of h rows is, and its value. */
+#define PEAKS(size)                                                                      \
     COUNT "init s0 f 0x2\nnode Loop trips,go,s0 -> w body={\n" NUMBER                    \
-          "input s f 0x2\n" ELEMENT                                                      \
-          "init one f 1 1\ninit four f 1 4\nnode Min v,four -> u\nnode Max u,one -> t\n" \
-          "node Cast t -> h to=7\ninit image f 1x1x2x2 0 1 3 2\n"                        \
+          "input s f 0x2\n" ELEMENT size "init image f 1x1x2x2 0 1 3 2\n"                \
           "node Mul image,v -> im\ninit o i 2 1 1\ninit three i 1 3\n"                   \
           "node Concat o,h,three -> size axis=0\n"                                       \
           "node Resize im,_,_,size -> big mode='linear'\nnode Squeeze big,a -> map\n"    \
@@ -78,6 +104,7 @@ static const struct counted_case {
     const char *name, *text;
     float wanted[3][12];
     int64_t n;
+    int opset; /* 0: 21 */
 } cases[] = {
     {"places of a matrix",
      "input x f 2x3\ninit z f - 0\nnode Greater x,z -> m\nnode NonZero m -> i\n"
@@ -167,14 +194,44 @@ static const struct counted_case {
       {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
       {10, 20, 61, 121, 22, 42, 53, 103, 34, 64, 45, 85}},
      12},
+    {"a round for each, of whose number its size and square are made",
+     SIZES "output w\n",
+     {{3, 9, 2, 4, 5, 25, -1, -1, -1, -1, -1, -1},
+      {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
+      {1, 1, 6, 36, 2, 4, 5, 25, 3, 9, 4, 16}},
+     12},
+    {"a round for each, with dims that an old Softmax takes as one",
+     KEPT
+     "node Squeeze n -> trips\ninit go b - 1\nnode Loop trips,go -> w body={\n" NUMBER
+     "node Gather y,i -> v0\ninit k f 2x2 0 0 0 0\nnode Add k,v0 -> m\n"
+     "node Softmax m -> q axis=0\nnode ReduceMax q -> o axes=[1] keepdims=0\n"
+     "node Identity c -> c1\noutput c1\noutput o\n}\noutput w\n",
+     {{0.25F, 0.25F, 0.25F, 0.25F, 0.25F, 0.25F, -1, -1, -1, -1, -1, -1},
+      {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
+      {0.25F, 0.25F, 0.25F, 0.25F, 0.25F, 0.25F, 0.25F, 0.25F, 0.25F, 0.25F, 0.25F,
+       0.25F}},
+     12,
+     .opset = 12},
+    {"an image resized to a size of the round's number, before zeros",
+     GROWN "output sums\n",
+     {{3, 6, 4, 8, 15, 30, -1, -1, -1, -1, -1, -1},
+      {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
+      {1, 2, 12, 24, 6, 12, 20, 40, 12, 24, 16, 32}},
+     12},
     {"an image resized to a size of each, behind zeros",
      PASTED "output first\n",
      {{0, 0, 0, 3, 3, 6, 6, 9},
       {-1, -1, -1, -1, -1, -1, -1, -1},
       {0, 0, 0, 0, 0, 0, 1, 2}},
      8},
+    {"the largest of an image resized to a size of what is true",
+     PEAKS(EIGHT_ROWS) "output w\n",
+     {{18, 9, 18, 6, 18, 15, -1, -1, -1, -1, -1, -1},
+      {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
+      {18, 3, 18, 18, 18, 6, 18, 15, 18, 9, 18, 12}},
+     12},
     {"the largest of an image resized to a size of each",
-     PEAKS "output w\n",
+     PEAKS(FOUR_ROWS) "output w\n",
      {{6, 9, 3, 6, 9, 15, -1, -1, -1, -1, -1, -1},
       {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
       {0, 1.5F, 9, 18, 3, 6, 9, 15, 6, 9, 9, 12}},
@@ -268,7 +325,8 @@ static const struct counted_case {
 Test(counted, rows_that_count_come_first)
 {
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        struct free_model m = free_model_open(cases[c].text, "", "", "");
+        const int opset = cases[c].opset ? cases[c].opset : 21;
+        struct free_model m = free_model_of_opset(opset, cases[c].text, "", "", "");
         struct imported x;
         strata_error err = {0};
         int64_t n;
@@ -327,6 +385,17 @@ static const struct {
     {"a round for each, of all of them",
      ROUNDS "node Mul y,v -> u\nnode ReduceSum u -> r keepdims=0\n" APPEND "output w\n",
      "it reads rows whose number values tell, in a Loop"},
+    {"a round for each, that leaves all of them",
+     COUNT "node Loop trips,go -> w body={\n" NUMBER
+           "node Neg y -> o\nnode Identity c -> c1\noutput c1\noutput o\n}\noutput w\n",
+     "each round leaves rows whose number values tell, in a Loop"},
+    {"a round for each, that leaves an image of its own size",
+     COUNT "node Loop trips,go -> w body={\n" NUMBER ELEMENT
+           "node Cast v -> h to=7\ninit o i 3 1 1 2\nnode Concat o,h -> size axis=0\n"
+           "init im f 1x1x2x2 0 1 3 2\n"
+           "node Mul im,v -> i2\nnode Resize i2,_,_,size -> r mode='linear'\n"
+           "node Identity c -> c1\noutput c1\noutput r\n}\noutput w\n",
+     "a round leaves what has a computed size, or a state, in a Loop"},
     {"a round for each, until one is large", UNTIL "output w\n",
      "the condition of a round"},
     {"a round for each, with an image that may be of any size",

@@ -17,14 +17,16 @@ struct free_model {
     strata_registry *registry;
 };
 
-/* `text` is of opset 21, with the batch in place of each '@', the length of each '#' and
- * the past of each '$'. */
-static inline struct free_model free_model_open(const char *text, const char *batch,
-                                                const char *length, const char *past)
+/* `text` has the batch in place of each '@', the length of each '#' and the past of each
+ * '$'. */
+static inline struct free_model free_model_of_opset(int opset, const char *text,
+                                                    const char *batch, const char *length,
+                                                    const char *past)
 {
-    char copy[FREE_MODEL_BYTES] = "ir 8\nopset 21\n";
+    char copy[FREE_MODEL_BYTES];
     struct free_model m = {0};
     strata_error err = {0};
+    snprintf(copy, sizeof copy, "ir 8\nopset %d\n", opset);
     for (size_t n = strlen(copy); *text; text++, n = strlen(copy)) {
         const char one[2] = {*text, '\0'};
         snprintf(copy + n, sizeof copy - n, "%s",
@@ -39,6 +41,12 @@ static inline struct free_model free_model_open(const char *text, const char *ba
     cr_assert_eq(onnx_parse(&m.onnx, m.bytes.bytes, m.bytes.size, "model", NULL, &err),
                  STRATA_OK, "%s\n%s", err.message, copy);
     return m;
+}
+
+static inline struct free_model free_model_open(const char *text, const char *batch,
+                                                const char *length, const char *past)
+{
+    return free_model_of_opset(21, text, batch, length, past);
 }
 
 static inline void free_model_close(struct free_model *m)
