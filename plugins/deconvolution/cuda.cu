@@ -61,8 +61,7 @@ static const strata_impl impls[] = {
     PHASES_IMPL(22, "wgmma_128x128", phases_128x128, 0.5),
     PHASES_IMPL(23, "wgmma_128x64", phases_128x64, 0.45),
     PHASES_IMPL(24, "wgmma_64x64", phases_64x64, 0.4),
-    HOPPER_EACH(HOPPER_IMPL)
-};
+    HOPPER_EACH(HOPPER_IMPL)};
 
 static const strata_extends deconvolution = {
     .struct_size = sizeof(strata_extends),

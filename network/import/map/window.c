@@ -130,8 +130,8 @@ static int order_by_columns(struct mapping *m, int at)
     return sum;
 }
 
-/* Integers of 8 bits are numbers of FP32, too, by a scale of 1: so a plan may pool them as
- * they are. */
+/* Integers of 8 bits are numbers of FP32, too, by a scale of 1: so a plan may pool them
+ * as they are. */
 static void pool_bytes(struct mapping *m, int dtype)
 {
     struct section *pool = m->s;

@@ -4,10 +4,10 @@
  * choosing the kernel, packing weights, binding pointers and running are done here, so
  * an impl's callbacks are one line each.
  *
- * The primitive is made for one batch and one number of OpenMP threads, those of setup or,
- * where there is little to compute, one.
- * It is immutable and shared by all contexts: the scratchpad is the call's workspace and
- * each context owns the dnnl_memory handles that run fills with pointers.
+ * The primitive is made for one batch and one number of OpenMP threads, those of setup
+ * or, where there is little to compute, one. It is immutable and shared by all contexts:
+ * the scratchpad is the call's workspace and each context owns the dnnl_memory handles
+ * that run fills with pointers.
  */
 #ifndef PLUGINS_COMMON_ONEDNN_PRIMITIVE_H
 #define PLUGINS_COMMON_ONEDNN_PRIMITIVE_H

@@ -99,8 +99,9 @@ static bool tensor_map_boxes(CUtensorMap *map, const void *data, int32_t dtype, 
 /* Windows of images in channels-last order, dims C, W, H, N: pixels `pitch` elements
  * apart, a multiple of 16 bytes. The first window begins at (-begin_h, -begin_w), there
  * are `across` by `down` of them in an image; a box is one element of `rows` windows,
- * `depth` channels of it, swizzled. Outside the image lies 0; a store has no such windows.
- * line, image: elements from a line of pixels, from an image to the next; 0: they follow.
+ * `depth` channels of it, swizzled. Outside the image lies 0; a store has no such
+ * windows. line, image: elements from a line of pixels, from an image to the next; 0:
+ * they follow.
  */
 struct tensor_map_window {
     uint64_t channels, width, height, images;

@@ -269,9 +269,9 @@ static const struct fold_case {
      {"q", "s + p + v", "y"},
      0},
     {"a function of bytes that ends where others read",
-     HEAD("2 x 16 x 8 x 8", "y, t") Q("q", "x", "a") DQ("dq", "q", "a")
-         SIGMOID("s", "dq") Q("r", "s", "a") DQ("t", "r", "a") RELU("p", "t")
-             Q("v", "p", "b") DQ("y", "v", "b"),
+     HEAD("2 x 16 x 8 x 8", "y, t") Q("q", "x", "a") DQ("dq", "q", "a") SIGMOID("s", "dq")
+         Q("r", "s", "a") DQ("t", "r", "a") RELU("p", "t") Q("v", "p", "b")
+             DQ("y", "v", "b"),
      {"q", "s + r", "t", "p + v", "y"},
      0},
     {"another scale",
