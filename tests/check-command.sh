@@ -458,6 +458,9 @@ expect 2 "c.onnx: --constant d: the model has no input of that name; it has 'c',
     $strata import "$scratch/c.onnx" -o "$scratch/c.ini" --constant d=true
 expect 2 "c.onnx: --shape d: the model has no input of that name" \
     'and so is a shape' $strata import "$scratch/c.onnx" -o "$scratch/c.ini" --shape d=1x2
+expect 0 "c.onnx: --dim d: no input has a free dim of that name" \
+    'a dim that no input has is told of' \
+    $strata import "$scratch/c.onnx" -o "$scratch/c.ini" --constant c=true --dim d=2
 cp "$scratch"/c/strata/import/m-*.files "$scratch/list"
 expect 0 '^y,0,1,1,2,' 'by whatever path it is named' env XDG_CACHE_HOME="$scratch/c" \
     sh -c "cd '$scratch' && $strata run m.onnx x.npy --top 1 -o csv"

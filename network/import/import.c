@@ -55,6 +55,30 @@ static int check_input(const struct onnx_model *m, const char *option, const cha
     return STRATA_EINVAL;
 }
 
+/* Whether dims of inputs have a name, or it is a part of theirs, as in past+length. */
+static bool is_dim(const struct onnx_graph *g, const char *name)
+{
+    bool found = false;
+    for (size_t i = 0; i < g->n_inputs; i++)
+        for (int d = 0; d < g->inputs[i].rank; d++) {
+            const struct onnx_dim *dim = &g->inputs[i].dims[d];
+            const char *called = *dim->symbol ? dim->symbol : IMPORT_UNNAMED;
+            found |= dim->value < 0 && strstr(called, name);
+        }
+    return found;
+}
+
+/* No error: who imports many models gives all of them the same sizes. */
+static void tell_dims(const struct onnx_model *m, const struct import_options *o)
+{
+    for (size_t i = 0; i < o->n_symbols; i++)
+        if (!is_dim(&m->graph, o->symbols[i].name))
+            log_line(STRATA_LOG_WARNING,
+                     "%s: --dim %s: no input has a free dim of that name, so it is of no "
+                     "effect",
+                     m->path, o->symbols[i].name);
+}
+
 static int check_options(const struct onnx_model *m, const struct import_options *o,
                          strata_error *err)
 {
@@ -174,6 +198,7 @@ int import_make(struct import **out, const struct onnx_model *m,
     if (status != STRATA_OK)
         return status;
     tell_versions(m);
+    tell_dims(m, &start.options);
     return make_told(out, &start, err);
 }
 

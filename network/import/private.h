@@ -16,6 +16,7 @@
 #define IMPORT_FOLD_ELEMENTS (INT64_C(16) << 20)
 
 #define IMPORT_SYMBOLS NETWORK_MAX_SYMBOLS
+#define IMPORT_UNNAMED "N" /* of dims without a name, in [profile] and options */
 
 /* Dims of inputs that the model leaves free. */
 struct symbol {

@@ -119,6 +119,30 @@ static bool append(struct function *f, const struct planner *planner, int node,
     return !f->writer.full && f->writer.results <= PROGRAM_INSTRUCTIONS;
 }
 
+/* The last node of the longer group that computes a node and began before it; or -1. */
+static int end_of_longer(const struct planner *planner, int node)
+{
+    int distance = 1;
+    for (int h = planner->nodes[node].previous; h >= 0;
+         h = planner->nodes[h].previous, distance++) {
+        const struct planner_group *longer = planner->nodes[h].longer;
+        if (!longer || distance >= longer->members)
+            continue;
+        for (int left = longer->members - 1 - distance; left > 0; left--)
+            node = planner->nodes[node].next;
+        return node;
+    }
+    return -1;
+}
+
+/* Plans know members of longer groups by what is left of them alone, so of two that
+ * share members the first would be taken to run to the other's end. */
+static bool may_be_longer(const struct planner *planner, const struct function *all)
+{
+    const int end = end_of_longer(planner, all->nodes[0]);
+    return end < 0 || end == all->nodes[all->n - 1];
+}
+
 /* The node that goes on with a chain, which no other has; or -1. */
 static int next_of(const struct planner *planner, const int *reader, int node)
 {
@@ -195,6 +219,8 @@ int function_add(struct planner *planner, const int *reader, int node, bool *add
         !find(&all, &longer, planner, reader, node, true))
         return STRATA_OK;
     *added = true;
+    if (!may_be_longer(planner, &all))
+        all = f;
     members_link(planner, all.nodes, all.n);
     int status = planner_add_group(planner, node, &made, f.n, how, err);
     if (status == STRATA_OK)

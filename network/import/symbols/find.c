@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define UNNAMED "N"      /* in [profile] */
 #define MOST_ASSUMED 512 /* of a symbol whose range nobody tells */
 
 /* ---- which ones ---- */
@@ -45,7 +44,7 @@ int import_find_symbol(const struct import *im, const struct onnx_dim *dim, bool
 static const struct import_symbol *find_option(const struct import *im,
                                                const char *symbol)
 {
-    const char *called = *symbol ? symbol : UNNAMED;
+    const char *called = *symbol ? symbol : IMPORT_UNNAMED;
     for (size_t i = 0; i < im->options.n_symbols; i++)
         if (strcmp(im->options.symbols[i].name, called) == 0)
             return &im->options.symbols[i];
@@ -75,7 +74,7 @@ static void spell(const struct import *im, char out[CONFIG_MAX_KEY + 1],
     const size_t n = strlen(symbol);
     const bool usable = n > 0 && n < sizeof stem && is_letter(*symbol) &&
                         strcmp(symbol, "x") != 0 && strcmp(symbol, "X") != 0;
-    snprintf(stem, sizeof stem, "%s", usable ? symbol : UNNAMED);
+    snprintf(stem, sizeof stem, "%s", usable ? symbol : IMPORT_UNNAMED);
     for (char *c = stem; *c; c++)
         if (!is_letter(*c) && !(*c >= '0' && *c <= '9'))
             *c = '_';

@@ -43,6 +43,8 @@ TestSuite(fold, .init = open_files, .fini = scratch_remove, .timeout = 600);
     "[layer " name "]\ntype = Activation\ninputs = " from "\nkind = relu\n"
 #define SIGMOID(name, from)                                                              \
     "[layer " name "]\ntype = Activation\ninputs = " from "\nkind = sigmoid\n"
+/* A sigmoid of bytes, and bytes of it, k: from one to the next. */
+#define ROUNDED(k, from) DQ("d" k, from, "b") SIGMOID("s" k, "d" k) Q("q" k, "s" k, "b")
 #define PRODUCT_OF(name, from)                                                           \
     "[layer " name "]\ntype = ElementWise\nop = product\ninputs = " from "\n"
 
@@ -273,6 +275,14 @@ static const struct fold_case {
          Q("r", "s", "a") DQ("t", "r", "a") RELU("p", "t") Q("v", "p", "b")
              DQ("y", "v", "b"),
      {"q", "s + r", "t", "p + v", "y"},
+     0},
+    {"functions of bytes that are more than one table takes",
+     HEAD("2 x 16 x 8 x 8", "y") Q("q", "x", "a") DQ("dq", "q", "a") SIGMOID("s", "dq")
+         Q("r", "s", "a") DQ("t", "r", "a") PRODUCT_OF("p", "t, dq") Q("v", "p", "b")
+             ROUNDED("0", "v") ROUNDED("1", "q0") ROUNDED("2", "q1") ROUNDED("3", "q2")
+                 DQ("y", "q3", "b"),
+     {"q", "s + r + t + p + v + d0 + s0 + q0 + d1 + s1 + q1 + d2 + s2 + q2", "s3 + q3",
+      "y"},
      0},
     {"another scale",
      HEAD("2 x 16 x 8 x 8", "y") Q("q", "x", "a") DQ("dq", "q", "a") Q("r", "dq", "b")
