@@ -173,36 +173,8 @@ Test(fuse_pooled, is_not_taken_where_it_is_not_cheaper)
 /* The plan that takes it, run. */
 Test(fuse_pooled, values_of_one_that_is_taken)
 {
-    for (size_t i = 0; i < ARRAY_LENGTH(chains); i++) {
-        struct planning s;
-        struct session plain, fused;
-        char costs[300];
-        const char *no[] = {"build.fusion=no", FP32};
-        const char *set[] = {"build.costs=pooled.costs", "build.costs_miss=analytic",
-                             FP32};
-        int64_t n, m;
-        if (chains[i].members == 0)
-            continue;
-        snprintf(costs, sizeof costs, "%s/pooled.costs", scratch);
-        plan_at(&s, chains[i].ini, 10, 100000);
-        cr_assert_eq(cost_table_write(&s.planner->known, costs, &s.err), STRATA_OK, "%s",
-                     s.err.message);
-        planning_close(&s);
-        cr_assert_eq(build(&plain, chains[i].ini, no, 2), STRATA_OK, "%s",
-                     plain.err.message);
-        float *a = output(&plain, &n);
-        release(&plain);
-        cr_assert_eq(build(&fused, chains[i].ini, set, 3), STRATA_OK, "%s",
-                     fused.err.message);
-        cr_expect_str_eq(fused.engine->execution->nodes[1].layer->type->full_name, POOLED,
-                         "%s", chains[i].name);
-        float *b = output(&fused, &m);
-        release(&fused);
-        cr_assert_eq(n, m);
-        cr_expect_leq(worst_difference(a, b, n), 1e-5, "%s", chains[i].name);
-        free(a);
-        free(b);
-    }
+    for (size_t i = 0; i < ARRAY_LENGTH(chains); i++)
+        expect_taken_values(&chains[i], POOLED);
 }
 
 /* A host's plain loop against its convolutions, in one that computes. */

@@ -56,4 +56,43 @@ static inline enum candidate_kind chosen_for(const struct planning *s, const cha
     return planner_chosen(s->planner, s->planner->plan, chain_node(s, layer))->kind;
 }
 
+static inline bool runs_type(const struct session *s, const char *type)
+{
+    const struct execution *x = s->engine->execution;
+    for (size_t i = 0; i < x->n_nodes; i++)
+        if (strcmp(x->nodes[i].layer->type->full_name, type) == 0)
+            return true;
+    return false;
+}
+
+/* The plan that takes a layer of that type for the chain, run: values are those without
+ * any fusion. A chain of no members is left out. */
+static inline void expect_taken_values(const struct chain_case *chain, const char *type)
+{
+    const char *no[] = {"build.fusion=no", FP32};
+    const char *set[] = {"build.costs=taken.costs", "build.costs_miss=analytic", FP32};
+    struct planning s;
+    struct session plain, fused;
+    char costs[300];
+    int64_t n, m;
+    if (chain->members == 0)
+        return;
+    snprintf(costs, sizeof costs, "%s/taken.costs", scratch);
+    plan_at_prices(&s, chain->ini, type, 10, 100000);
+    cr_assert_eq(cost_table_write(&s.planner->known, costs, &s.err), STRATA_OK, "%s",
+                 s.err.message);
+    planning_close(&s);
+    cr_assert_eq(build(&plain, chain->ini, no, 2), STRATA_OK, "%s", plain.err.message);
+    float *a = output(&plain, &n);
+    release(&plain);
+    cr_assert_eq(build(&fused, chain->ini, set, 3), STRATA_OK, "%s", fused.err.message);
+    cr_expect(runs_type(&fused, type), "%s", chain->name);
+    float *b = output(&fused, &m);
+    release(&fused);
+    cr_assert_eq(n, m);
+    cr_expect_leq(worst_difference(a, b, n), 1e-5, "%s", chain->name);
+    free(a);
+    free(b);
+}
+
 #endif /* TESTS_PLANNER_FUSION_PRICES_H */

@@ -218,36 +218,8 @@ Test(fuse_shortcut, plans_of_before_are_read)
     planning_close(&s);
 }
 
-/* The plan that takes it, run. */
 Test(fuse_shortcut, values_of_one_that_is_taken)
 {
-    for (size_t i = 0; i < ARRAY_LENGTH(chains); i++) {
-        struct planning s;
-        struct session plain, fused;
-        char costs[300];
-        const char *no[] = {"build.fusion=no", FP32};
-        const char *set[] = {"build.costs=pair.costs", "build.costs_miss=analytic", FP32};
-        int64_t n, m;
-        if (chains[i].members == 0)
-            continue;
-        snprintf(costs, sizeof costs, "%s/pair.costs", scratch);
-        plan_at_prices(&s, chains[i].ini, SHORTCUT, 10, 100000);
-        cr_expect_eq(chosen_for(&s, chains[i].layer), CANDIDATE_GROUP, "%s",
-                     chains[i].name);
-        cr_assert_eq(cost_table_write(&s.planner->known, costs, &s.err), STRATA_OK, "%s",
-                     s.err.message);
-        planning_close(&s);
-        cr_assert_eq(build(&plain, chains[i].ini, no, 2), STRATA_OK, "%s",
-                     plain.err.message);
-        float *a = output(&plain, &n);
-        release(&plain);
-        cr_assert_eq(build(&fused, chains[i].ini, set, 3), STRATA_OK, "%s",
-                     fused.err.message);
-        float *b = output(&fused, &m);
-        release(&fused);
-        cr_assert_eq(n, m);
-        cr_expect_leq(worst_difference(a, b, n), 1e-5, "%s", chains[i].name);
-        free(a);
-        free(b);
-    }
+    for (size_t i = 0; i < ARRAY_LENGTH(chains); i++)
+        expect_taken_values(&chains[i], SHORTCUT);
 }
