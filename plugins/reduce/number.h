@@ -190,8 +190,7 @@ REDUCE_FLOAT(double, double)
 
 #define INTEGER_LOAD(type)                                                               \
     for (int64_t i = 0; i < n; i++)                                                      \
-        x[i] = ((const type *)t->data)[at + i];                                          \
-    return x
+    x[i] = ((const type *)t->data)[at + i]
 
 static const void *integer_load(const strata_tensor *t, int64_t at, int64_t n,
                                 void *buffer)
@@ -200,12 +199,15 @@ static const void *integer_load(const strata_tensor *t, int64_t at, int64_t n,
     switch (t->dtype) {
     case STRATA_INT8:
         INTEGER_LOAD(int8_t);
+        return x;
     case STRATA_INT32:
         INTEGER_LOAD(int32_t);
+        return x;
     case STRATA_INT64:
         return (const int64_t *)t->data + at;
     default:
         INTEGER_LOAD(uint8_t);
+        return x;
     }
 }
 
