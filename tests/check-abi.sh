@@ -29,7 +29,7 @@ elif command -v abidiff >/dev/null; then
     sed 's/int32_t device;                  \/\* STRATA_HOST/int64_t device; \/* STRATA_HOST/' \
         "$srcdir/include/strata/plugin.h" >"$scratch/plugin.h"
     mkdir -p "$scratch/moved/strata"
-    cp "$srcdir"/include/strata/*.h "$scratch/moved/strata"
+    cp -R "$srcdir"/include/strata/* "$scratch/moved/strata"
     cp "$scratch/plugin.h" "$scratch/moved/strata/"
     $CC -gdwarf-4 -shared -fPIC -fvisibility=hidden -I"$scratch/moved" "$abi/surface.c" \
         -o "$scratch/moved.so" >"$log" 2>&1

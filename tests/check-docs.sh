@@ -148,7 +148,7 @@ result $? 'every file of the sources that the pages name is there'
 for page in $pages; do
     sed '/^```/,/^```/d' "$srcdir/$page" | grep -oE '`(strata|STRATA)_[A-Za-z0-9_]+' |
         tr -d '`' | sort -u | while read -r name; do
-        grep -qw -e "$name" "$srcdir"/include/strata/*.h "$srcdir"/m4/*.m4 \
+        grep -rqw -e "$name" "$srcdir/include" "$srcdir"/m4/*.m4 \
             "$srcdir/docs/environment.md" "$srcdir/serving/triton/backend.c" || echo "$page: $name is not declared" >>"$log"
     done
 done

@@ -38,7 +38,9 @@ compile()
 
 headers()
 {
-    for header in plugin layers half narrow strata batcher module parts sizes state; do
+    for header in plugin layers half narrow strata batcher module parts sizes state \
+        elements fused images places products quantized rows sequences windows; do
+        [ -e "$include/strata/$header.h" ] || header=layers/$header
         echo "#include <strata/$header.h>" >"$work/alone.$3"
         compile "$1" "$2" "" "$work/alone.$3" "$header.h"
     done

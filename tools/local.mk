@@ -55,9 +55,9 @@ TEMPLATES = \
 	tools/new_layer/templates/params.inc
 EXTRA_DIST += $(TEMPLATES) scripts/embed.sh scripts/man-page.sh scripts/transcript.sh
 CLEANFILES += tools/template_files.c
-tools/template_files.c: $(TEMPLATES) include/strata/layers.h scripts/embed.sh
+tools/template_files.c: $(TEMPLATES) $(layer_headers) scripts/embed.sh
 	$(AM_V_GEN)$(MKDIR_P) tools && cd '$(srcdir)' && scripts/embed.sh $(TEMPLATES) \
-		include/strata/layers.h >'$(abs_builddir)/$@'
+		$(layer_headers) >'$(abs_builddir)/$@'
 
 # Manual pages and completion are made by the command itself.
 if HAVE_HELP2MAN

@@ -206,16 +206,24 @@ static int set_random(struct template_values *v, int n_in, strata_error *err)
 /* ---- extends -------------------------------------------------------------------------
  */
 
+/* Whether a header of strata/layers, which stand beside the templates, has it. */
+static bool in_headers(const char *needle)
+{
+    for (const struct template_file *f = template_files; f->name; f++)
+        if (strstr(f->text, needle))
+            return true;
+    return false;
+}
+
 /* The type of layers.h: named as the layer, with '_' between words or without. */
 static void params_type(char *out, size_t size, const char *layer)
 {
-    const char *header = template_text("layers.h");
     char snake[2 * NEW_LAYER_WORD], needle[3 * NEW_LAYER_WORD];
     new_layer_snake(snake, sizeof snake, layer);
     for (int pass = 0; pass < 2; pass++) {
         snprintf(needle, sizeof needle, " strata_%s;", snake);
         snprintf(out, size, "strata_%s", snake);
-        if (header && strstr(header, needle))
+        if (in_headers(needle))
             return;
         size_t n = 0;
         for (const char *at = snake; *at; at++)
