@@ -107,6 +107,13 @@ const struct planner_candidate *planner_chosen(const struct planner *planner,
     return &m->candidates[plan_chosen(&m->problem, plan->choices, op)->impl];
 }
 
+bool planner_adds(const struct planner *planner, const struct planner_candidate *c)
+{
+    return c->kind == CANDIDATE_RUN &&
+           planner_epilogue(planner, &planner->nodes[c->node], c->fused).flags &
+               STRATA_EPILOGUE_RESIDUAL;
+}
+
 size_t planner_fused(const struct planner *planner, const struct planner_candidate *c)
 {
     const struct planner_group *group =

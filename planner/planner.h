@@ -115,8 +115,9 @@ struct planner_candidate {
     bool grouped;  /* absorbed by a group */
     bool farther;  /* one whose pass is told from others */
     bool anywhere; /* reads inputs that lie inside others, too */
-    bool homed;    /* written inside the concatenation that reads it, at its pitch */
-    int pad;       /* STRATA_PAD_* of an absorbed tensor */
+    bool adds_anywhere; /* a residual that lies inside another, too */
+    bool homed;         /* written inside the concatenation that reads it, at its pitch */
+    int pad;            /* STRATA_PAD_* of an absorbed tensor */
     int in_formats[PLAN_MAX_PORTS], out_formats[PLAN_MAX_PORTS]; /* table indices */
     int64_t cost;     /* 1/16 ns; usable ones only */
     size_t workspace; /* bytes */
@@ -301,6 +302,8 @@ size_t planner_scales(const struct planner *planner, const struct planner_node *
 /* What a plan chooses for a node. */
 const struct planner_candidate *planner_chosen(const struct planner *planner,
                                                const struct plan *plan, size_t node);
+/* Whether a candidate adds its node's residual. */
+bool planner_adds(const struct planner *planner, const struct planner_candidate *c);
 /* Layers after its node's that a candidate computes too. */
 size_t planner_fused(const struct planner *planner, const struct planner_candidate *c);
 /* fuse/fuse.c */
@@ -391,8 +394,9 @@ struct planner_slice planner_find_part(const struct planner *planner,
                                        int format);
 /* candidate/home.c: which tensors may lie inside others. */
 void planner_find_homes(const struct planner *planner, struct planner_model *m);
-/* candidate/inside.c: whether a usable candidate reads inputs inside others (which is
- * noted in it), and whether there may be another like it that is written home. */
+/* candidate/inside.c: whether a usable candidate reads inputs, or a residual, inside
+ * others (which is noted in it), and whether there may be another like it that is written
+ * home. */
 int planner_look_inside(const struct planner *planner, const struct planner_model *m,
                         struct planner_candidate *c, bool *homed, strata_error *err);
 /* candidate/claims.c: once all candidates are there: blocks of convolutions as one layer

@@ -118,11 +118,12 @@ json_t *record_json(const struct planner *planner, const struct execution *x,
         conversions =
             json_add(conversions, conversion_json(planner, &planner->plan->steps[i]));
     json_t *j = json_pack(
-        "{s:o, s:o, s:o, s:b, s:b, s:b, s:I, s:I, s:b, s:I, s:s, s:b, s:o}", "merges",
-        planner_merges_json(planner), "decisions", decisions, "conversions", conversions,
-        "pads_any", planner->model->any_dirty, "pitched",
+        "{s:o, s:o, s:o, s:b, s:b, s:b, s:b, s:I, s:I, s:b, s:I, s:s, s:b, s:o}",
+        "merges", planner_merges_json(planner), "decisions", decisions, "conversions",
+        conversions, "pads_any", planner->model->any_dirty, "pitched",
         !planner->record || planner->record->pitched, "rows",
-        !planner->record || planner->record->rows, "objective",
+        !planner->record || planner->record->rows, "residuals",
+        !planner->record || planner->record->residuals, "objective",
         (json_int_t)planner->plan->objective, "bound", (json_int_t)planner->plan->bound,
         "proved", planner->plan->proved, "nodes", (json_int_t)planner->plan->nodes,
         "costs", cost_kinds[planner->costs.kind], "costs_complete",
@@ -317,6 +318,7 @@ static int read_totals(struct record *r, strata_error *err)
     r->any_dirty = dirty;
     r->pitched = json_is_true(json_object_get(r->json, "pitched"));
     r->rows = json_is_true(json_object_get(r->json, "rows"));
+    r->residuals = json_is_true(json_object_get(r->json, "residuals"));
     r->objective = objective;
     r->bound = bound;
     r->proved = proved;

@@ -45,6 +45,7 @@ struct record {
     bool any_dirty; /* as in planner_model */
     bool pitched;   /* tensors may lie inside others at a pitch: since that was planned */
     bool rows;      /* the same along rows */
+    bool residuals; /* the same of residuals */
     int64_t objective, bound;
     bool proved;
     uint64_t nodes;

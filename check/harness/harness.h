@@ -135,7 +135,8 @@ struct harness_result harness_check_on(const struct harness_target *target,
 enum harness_pitch {
     PITCH_NONE, /* dense */
     PITCH_ALL,  /* every stride but the innermost above dense */
-    PITCH_INSIDE /* a range of a larger tensor's channels */
+    PITCH_INSIDE, /* a range of a larger tensor's channels */
+    PITCH_WIDER   /* of one with more of them */
 };
 
 #define HARNESS_PER_BYTE 2 /* values of 4 bits */
@@ -160,7 +161,8 @@ struct harness_node {
     strata_node node;             /* tensors without formats or data */
     bool vetoed;                  /* the last harness_run ended in the impl's accept */
     bool no_pack;                 /* hide the host extension "strata.pack/1" */
-    enum harness_pitch pitched_in, pitched_out; /* for impls that claim it */
+    /* For impls that claim it. */
+    enum harness_pitch pitched_in, pitched_out, pitched_residual;
     bool in_place;                /* out[0] lies on in[0] */
     struct mirror *mirror;        /* run on its device; NULL: on the host */
     bool plain;                   /* one run, without a look at guards */

@@ -21,7 +21,7 @@ struct session {
     struct mirror *mirror; /* of the device; NULL: the host */
     strata_node node;      /* complete tensors */
     strata_tensor in[HARNESS_INPUTS], out[HARNESS_OUTPUTS], weight[HARNESS_WEIGHTS];
-    strata_tensor residual;
+    strata_tensor residual, described; /* described: without data, for setup */
     strata_epilogue kinds, epilogue; /* kinds: without pointers, for setup */
     struct block in_block[HARNESS_INPUTS], out_block[HARNESS_OUTPUTS];
     struct block weight_block[HARNESS_WEIGHTS], residual_block;

@@ -72,7 +72,8 @@ static void pitch(strata_desc *d)
 
 /* Strides of a tensor that a range of channels, of 0 too, comes before and behind; with
  * the least alignment that a plan gives it. Its offset there, in bytes. */
-static int64_t put_inside(strata_desc *d, struct format f, strata_error *err)
+static int64_t put_inside(strata_desc *d, struct format f, enum harness_pitch pitched,
+                          strata_error *err)
 {
     strata_desc whole;
     int64_t dims[STRATA_MAX_RANK];
@@ -81,7 +82,8 @@ static int64_t put_inside(strata_desc *d, struct format f, strata_error *err)
     if (d->rank < 2)
         return 0;
     memcpy(dims, d->dims, sizeof dims);
-    dims[1] = (dims[1] + unit - 1) / unit * unit + 3 * unit;
+    dims[1] =
+        (dims[1] + unit - 1) / unit * unit + (pitched == PITCH_WIDER ? 5 : 3) * unit;
     if (format_desc(&whole, f, dims, d->rank, err) != STRATA_OK)
         return -1;
     memcpy(d->strides, whole.strides, sizeof d->strides);
@@ -103,8 +105,8 @@ static int make_tensor(struct session *s, strata_tensor *t, struct block *b,
         return status;
     if (pitched == PITCH_ALL && shape->count > 0)
         pitch(&d);
-    if (pitched == PITCH_INSIDE && shape->count > 0)
-        lead = put_inside(&d, *f, &s->err);
+    if (pitched >= PITCH_INSIDE && shape->count > 0)
+        lead = put_inside(&d, *f, pitched, &s->err);
     if (lead < 0)
         return STRATA_EINVAL;
     size_t bytes =
@@ -211,7 +213,28 @@ static int make_channels(struct session *s, struct block *b, const float **value
     return block_protect(b) ? STRATA_OK : error_no_memory(&s->err, bytes, "channels");
 }
 
-/* The caller's residual is an array of double; the impl sees the output's format. */
+/* The caller's is an array of double; the impl sees the output's format, and before it
+ * runs no data. */
+static int make_residual(struct session *s, const struct harness_formats *f,
+                         const strata_epilogue *e)
+{
+    const enum harness_pitch pitched =
+        s->n->pitched_in == PITCH_ALL ? PITCH_ALL : s->n->pitched_residual;
+    const int status = make_tensor(s, &s->residual, &s->residual_block, &s->n->out[0],
+                                   f->out[0], pitched, MIRROR_FULL);
+    s->described = s->residual;
+    s->described.data = NULL;
+    s->kinds.residual = &s->described;
+    s->epilogue.residual = &s->residual;
+    if (status != STRATA_OK || s->n->ask)
+        return status;
+    const strata_tensor view = session_view(&s->residual, &s->residual_block);
+    tensor_fill(&view, e->residual->data);
+    if (!tensor_set_pads(&view, false) || !block_protect(&s->residual_block))
+        return error_no_memory(&s->err, s->residual_block.bytes, "residual");
+    return STRATA_OK;
+}
+
 static int make_epilogue(struct session *s, const struct harness_formats *f,
                          const strata_epilogue *e)
 {
@@ -221,24 +244,16 @@ static int make_epilogue(struct session *s, const struct harness_formats *f,
     s->kinds = *e;
     s->kinds.scale = s->kinds.bias = NULL;
     s->kinds.residual = NULL;
+    if (e->flags & STRATA_EPILOGUE_RESIDUAL) {
+        const int status = make_residual(s, f, e);
+        if (status != STRATA_OK)
+            return status;
+    }
     if (s->n->ask) /* accept sees no pointers */
         return STRATA_OK;
-    int status = make_channels(s, &s->scale_block, &s->epilogue.scale);
-    if (status == STRATA_OK)
-        status = make_channels(s, &s->bias_block, &s->epilogue.bias);
-    if (status != STRATA_OK || !(e->flags & STRATA_EPILOGUE_RESIDUAL))
-        return status;
-    status =
-        make_tensor(s, &s->residual, &s->residual_block, &s->n->out[0], f->out[0],
-                    s->n->pitched_in == PITCH_ALL ? PITCH_ALL : PITCH_NONE, MIRROR_FULL);
-    if (status != STRATA_OK)
-        return status;
-    const strata_tensor view = session_view(&s->residual, &s->residual_block);
-    tensor_fill(&view, e->residual->data);
-    s->epilogue.residual = &s->residual;
-    if (!tensor_set_pads(&view, false) || !block_protect(&s->residual_block))
-        return error_no_memory(&s->err, s->residual_block.bytes, "residual");
-    return STRATA_OK;
+    const int status = make_channels(s, &s->scale_block, &s->epilogue.scale);
+    return status == STRATA_OK ? make_channels(s, &s->bias_block, &s->epilogue.bias)
+                               : status;
 }
 
 static int make_outputs(struct session *s, const struct harness_formats *f)

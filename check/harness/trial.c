@@ -126,15 +126,31 @@ static void run_epilogues(struct trial *k, int row)
     run_tails(k, row, k->impl->impl.epilogues, "");
 }
 
-/* As a range of a larger tensor's channels; what is fused lies by itself. */
+static void lay_inside(struct harness_node *n, int32_t flags)
+{
+    n->pitched_in = flags & STRATA_PITCHED_IN ? PITCH_INSIDE : PITCH_NONE;
+    n->pitched_out = flags & STRATA_PITCHED_OUT ? PITCH_INSIDE : PITCH_NONE;
+    n->pitched_residual = flags & STRATA_PITCHED_RESIDUAL ? PITCH_WIDER : PITCH_NONE;
+}
+
+/* As a range of a larger tensor's channels: first what is read and written, then what is
+ * added, alone and beside the others in turn. */
 static void run_inside(struct trial *k, int row, int32_t flags)
 {
     struct harness_node *n = &k->node;
-    n->pitched_in = flags & STRATA_PITCHED_IN ? PITCH_INSIDE : PITCH_NONE;
-    n->pitched_out = flags & STRATA_PITCHED_OUT ? PITCH_INSIDE : PITCH_NONE;
-    run_variant(k, row, "inside", NULL);
-    if (!n->vetoed)
-        run_tails(k, row, k->impl->impl.epilogues, "inside, ");
+    const int32_t tails = k->impl->impl.epilogues;
+    if (flags & (STRATA_PITCHED_IN | STRATA_PITCHED_OUT)) {
+        lay_inside(n, flags & ~STRATA_PITCHED_RESIDUAL);
+        run_variant(k, row, "inside", NULL);
+        if (!n->vetoed)
+            run_tails(k, row, tails, "inside, ");
+    }
+    if (flags & STRATA_PITCHED_RESIDUAL && tails & STRATA_EPILOGUE_RESIDUAL) {
+        const bool alone = k->turn % 2;
+        lay_inside(n, alone ? STRATA_PITCHED_RESIDUAL : flags);
+        run_tails(k, row, tails, alone ? "residual inside, " : "all inside, ");
+    }
+    lay_inside(n, 0);
 }
 
 static bool may_lie_in_place(const struct trial *k)
@@ -157,9 +173,8 @@ static void run_variants(struct trial *k, int row)
         n->pitched_out = flags & STRATA_STRIDED_OUT ? PITCH_ALL : PITCH_NONE;
         run_variant(k, row, "pitched", NULL);
     }
-    if (flags & (STRATA_PITCHED_IN | STRATA_PITCHED_OUT))
-        run_inside(k, row, flags);
-    n->pitched_in = n->pitched_out = PITCH_NONE;
+    lay_inside(n, 0);
+    run_inside(k, row, flags);
     if (may_lie_in_place(k)) {
         n->in_place = true;
         run_variant(k, row, "in place", NULL);

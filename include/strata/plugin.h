@@ -45,7 +45,7 @@ extern "C" {
 #endif
 
 #define STRATA_ABI_MAJOR 1
-#define STRATA_ABI_MINOR 7
+#define STRATA_ABI_MINOR 8
 /* The lowest host minor a module needs; define before including to require more. */
 #ifndef STRATA_ABI_REQUIRED_MINOR
 #define STRATA_ABI_REQUIRED_MINOR 0
@@ -210,7 +210,8 @@ static inline int64_t strata_offset4(const strata_tensor *t, int64_t n, int64_t 
 enum {
     STRATA_EPILOGUE_SCALE = 1,      /* per-channel factor */
     STRATA_EPILOGUE_BIAS = 2,       /* per-channel addend */
-    STRATA_EPILOGUE_RESIDUAL = 4,   /* a tensor of the output's shape and format */
+    STRATA_EPILOGUE_RESIDUAL = 4,   /* a tensor of the output's shape and format; dense
+                                       without STRATA_PITCHED_RESIDUAL */
     STRATA_EPILOGUE_ACTIVATION = 8  /* a kind allowed by impl.activations */
 };
 
@@ -402,14 +403,17 @@ enum {
      * channels, beside channels that are another's: dims' strides are those of the larger
      * one, the range begins and ends with a vector (or ends with the larger one's last
      * channel), data and every stride above dense are multiples of 16 bytes. accept is
-     * asked of such tensors, too; what it takes at one pitch runs at any. A residual is
-     * never so (since 1.4). */
+     * asked of such tensors, too; what it takes at one pitch runs at any (since 1.4). */
     STRATA_PITCHED_IN = 1024,
     STRATA_PITCHED_OUT = 2048,
     /* Takes weight 0 as its file has it, and the factors, which the core then does not
      * multiply by: weight[0] has the file's dtype and dims, bytes where two values share
      * one. Without factors the impl is not asked (since 1.6). */
-    STRATA_WEIGHT_STORED = 4096
+    STRATA_WEIGHT_STORED = 4096,
+    /* Adds a residual that lies inside a larger tensor as STRATA_PITCHED_IN has it, at
+     * strides of its own, whatever those of the output are; without the flag it is dense.
+     * accept, workspace and setup see its strides, and no data (since 1.8). */
+    STRATA_PITCHED_RESIDUAL = 8192
 };
 
 /* How a layer is computed: one tactic, on one device, for some rows of formats. */

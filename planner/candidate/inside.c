@@ -8,6 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/record.h"
+
+/* Of a candidate. */
+enum { END_IN = 1, END_OUT = 2, END_RESIDUAL = 4 };
+
 static int format_of(const int formats[PLAN_MAX_PORTS], int port)
 {
     return formats[port < PLAN_MAX_PORTS ? port : PLAN_MAX_PORTS - 1];
@@ -63,6 +68,17 @@ static bool reads_apart(const struct planner *planner, const struct planner_mode
     return claims && (c->impl->impl.flags & claims) == claims;
 }
 
+/* Whether an impl claims it of a residual that may lie apart. Plans on record from before
+ * have it dense; along rows nobody claims it. */
+static bool adds_apart(const struct planner *planner, const struct planner_model *m,
+                       const struct planner_candidate *c)
+{
+    return c->impl->impl.flags & STRATA_PITCHED_RESIDUAL && planner_adds(planner, c) &&
+           (!planner->record || planner->record->residuals) &&
+           claim_for(planner, m, planner_run_node(planner, c)->residual,
+                     c->out_formats[0]) == STRATA_PITCHED_IN;
+}
+
 /* Whether a candidate can be written home at all. */
 static bool has_home(const struct planner *planner, const struct planner_model *m,
                      const struct planner_candidate *c)
@@ -78,7 +94,7 @@ static bool has_home(const struct planner *planner, const struct planner_model *
 
 static int make_views(struct node_view *v, const struct planner *planner,
                       const struct planner_model *m, const struct planner_candidate *c,
-                      bool in, bool out, strata_error *err)
+                      int ends, strata_error *err)
 {
     const struct planner_node *n = planner_run_node(planner, c);
     int status = planner_weights(planner, n, &c->impl->impl, c->fused,
@@ -86,23 +102,27 @@ static int make_views(struct node_view *v, const struct planner *planner,
     for (int i = 0; i < n->n_in && status == STRATA_OK; i++) {
         const int f = format_of(c->in_formats, i);
         status = view(&v->in[planner_port(n, i)], planner, n->in[i], f,
-                      in ? larger_of(planner, m, n->in[i], f) : -1, err);
+                      ends & END_IN ? larger_of(planner, m, n->in[i], f) : -1, err);
     }
     for (int i = 0; i < n->n_out && status == STRATA_OK; i++) {
         const int f = format_of(c->out_formats, i);
         const int tensor = planner_output(planner, n, c->fused, i);
         status = view(&v->out[i], planner, tensor, f,
-                      out ? planner->nodes[m->home[tensor]].out[0] : -1, err);
-        if (i == 0 && status == STRATA_OK) /* a residual is dense */
-            status = view(&v->residual, planner, tensor, f, -1, err);
+                      ends & END_OUT ? planner->nodes[m->home[tensor]].out[0] : -1, err);
     }
+    if (planner_adds(planner, c) && status == STRATA_OK)
+        status = view(&v->residual, planner, n->residual, c->out_formats[0],
+                      ends & END_RESIDUAL
+                          ? larger_of(planner, m, n->residual, c->out_formats[0])
+                          : -1,
+                      err);
     return status;
 }
 
-/* *accepted: with its inputs, its output, or both inside others. */
+/* *accepted: with those ends inside others. */
 static int ask(bool *accepted, const struct planner *planner,
-               const struct planner_model *m, const struct planner_candidate *c, bool in,
-               bool out, strata_error *err)
+               const struct planner_model *m, const struct planner_candidate *c, int ends,
+               strata_error *err)
 {
     const struct planner_node *n = planner_run_node(planner, c);
     const size_t ports = (size_t)(n->n_ports + n->n_out);
@@ -116,7 +136,7 @@ static int ask(bool *accepted, const struct planner *planner,
         return STRATA_ENOMEM;
     v.out = v.in + n->n_ports;
     v.weight = v.in + ports;
-    int status = make_views(&v, planner, m, c, in, out, err);
+    int status = make_views(&v, planner, m, c, ends, err);
     error_clear(&why);
     if (status == STRATA_OK) {
         planner_view(&v, planner, n, c->fused, c->row, &why);
@@ -129,18 +149,32 @@ static int ask(bool *accepted, const struct planner *planner,
     return status;
 }
 
+/* The same, whichever of the others that it takes so lie inside others beside. */
+static int ask_beside(bool *accepted, const struct planner *planner,
+                      const struct planner_model *m, const struct planner_candidate *c,
+                      int end, int others, strata_error *err)
+{
+    int status = STRATA_OK;
+    for (int ends = 0; ends <= others && *accepted && status == STRATA_OK; ends++)
+        if ((ends & ~others) == 0)
+            status = ask(accepted, planner, m, c, ends | end, err);
+    return status;
+}
+
 int planner_look_inside(const struct planner *planner, const struct planner_model *m,
                         struct planner_candidate *c, bool *homed, strata_error *err)
 {
     const int32_t flags = c->impl->impl.flags;
-    int status = STRATA_OK;
+    int taken = 0;
     c->anywhere = reads_apart(planner, m, c);
+    int status = ask_beside(&c->anywhere, planner, m, c, END_IN, taken, err);
+    taken |= c->anywhere ? END_IN : 0;
     *homed = flags & STRATA_PITCHED_OUT && has_home(planner, m, c);
-    if (c->anywhere)
-        status = ask(&c->anywhere, planner, m, c, true, false, err);
-    if (*homed && status == STRATA_OK)
-        status = ask(homed, planner, m, c, false, true, err);
-    if (*homed && c->anywhere && status == STRATA_OK)
-        status = ask(homed, planner, m, c, true, true, err);
+    if (status == STRATA_OK)
+        status = ask_beside(homed, planner, m, c, END_OUT, taken, err);
+    taken |= *homed ? END_OUT : 0;
+    c->adds_anywhere = adds_apart(planner, m, c);
+    if (status == STRATA_OK)
+        status = ask_beside(&c->adds_anywhere, planner, m, c, END_RESIDUAL, taken, err);
     return status;
 }

@@ -23,6 +23,8 @@ static void note(const struct planner *planner, const struct planner_candidate *
     for (int i = 0; i < n->n_in && c->anywhere; i++)
         u->read[n->in[i]] |=
             UINT64_C(1) << c->in_formats[i < PLAN_MAX_PORTS ? i : PLAN_MAX_PORTS - 1];
+    if (c->adds_anywhere)
+        u->read[n->residual] |= UINT64_C(1) << c->out_formats[0];
 }
 
 /* A node's ways of a kind, in the formats of a mask, that are still there. */

@@ -93,16 +93,23 @@ static int pass_of(const struct planner_candidate *c, bool farther)
     return (c->homed ? PLAN_HOMING : 0) + (farther ? PLAN_FARTHER : PLAN_INSIDE);
 }
 
-/* Label of a tensor that an impl reads at a port of the node it runs. */
+/* Label of a tensor that an impl reads in a format. */
+static int impl_label(struct planner_model *m, const struct planner *planner,
+                      const struct planner_candidate *c, int tensor, int format,
+                      bool anywhere)
+{
+    const int pad =
+        planner_port_pad(m, planner->network, tensor, format, &c->impl->impl, false);
+    return anywhere ? label_anywhere(m, tensor, format, pad)
+                    : label_of(&m->problem, format, pad, PLAN_PLAIN);
+}
+
+/* The same, at a port of the node it runs. */
 static int read_label(struct planner_model *m, const struct planner *planner,
                       const struct planner_candidate *c, int port)
 {
-    const struct planner_node *n = planner_run_node(planner, c);
-    const int format = c->in_formats[clamped(port, PLAN_MAX_PORTS)], tensor = n->in[port];
-    const int pad =
-        planner_port_pad(m, planner->network, tensor, format, &c->impl->impl, false);
-    return c->anywhere ? label_anywhere(m, tensor, format, pad)
-                       : label_of(&m->problem, format, pad, PLAN_PLAIN);
+    return impl_label(m, planner, c, planner_run_node(planner, c)->in[port],
+                      c->in_formats[clamped(port, PLAN_MAX_PORTS)], c->anywhere);
 }
 
 /* Of what a group reads beyond the first layer's inputs, counted from there. */
@@ -137,15 +144,10 @@ static int in_label(struct planner_model *m, const struct planner *planner,
     const int sums = n->residual >= 0;
     if (n->group && port >= n->n_in + sums)
         return group_label(m, planner, c, port - n->n_in - sums);
-    if (port >= n->n_in && sums) {
-        strata_epilogue epilogue = planner_epilogue(planner, n, c->fused);
-        if (c->kind != CANDIDATE_RUN || !(epilogue.flags & STRATA_EPILOGUE_RESIDUAL))
-            return label_of_none(p);
-        return label_of(p, c->out_formats[0],
-                        planner_port_pad(m, planner->network, n->residual,
-                                         c->out_formats[0], &c->impl->impl, false),
-                        PLAN_PLAIN);
-    }
+    if (port >= n->n_in && sums)
+        return planner_adds(planner, c) ? impl_label(m, planner, c, n->residual,
+                                                     c->out_formats[0], c->adds_anywhere)
+                                        : label_of_none(p);
     port = clamped(port, n->n_in);
     if (group && (group->instead || port >= group->node.n_in))
         return label_of_none(p); /* the layer it is does without */

@@ -21,7 +21,7 @@ static int outermost(const struct execution *x, int value)
 
 static bool touches_pitched(const struct execution *x, const struct execution_node *n)
 {
-    bool pitched = false;
+    bool pitched = n->residual_value >= 0 && x->values[n->residual_value].pitched;
     for (int i = 0; i < n->n_in; i++)
         pitched |= x->values[n->in_values[i]].pitched;
     for (int i = 0; i < n->n_out; i++)

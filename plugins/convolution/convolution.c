@@ -301,7 +301,8 @@ static const strata_impl impls[] = {
      .efficiency = 0.9, .bandwidth = 0.17, .state_size = sizeof(struct convolution),
      .workspace = c_workspace, .setup = convolution_setup, .run = c_run},
     {.id = 2, .device = STRATA_HOST,
-     .flags = STRATA_PAD_IGNORED | STRATA_STRIDED_IN | STRATA_STRIDED_OUT,
+     .flags = STRATA_PAD_IGNORED | STRATA_STRIDED_IN | STRATA_STRIDED_OUT |
+              STRATA_PITCHED_RESIDUAL,
      .epilogues = EPILOGUES, .name = "any", .rows = STRATA_ARRAY(any_rows),
      .activations = ELEMENT_ALL_ACTIVATIONS, .efficiency = 0.9, .bandwidth = 0.11,
      .state_size = sizeof(struct convolution_any), .workspace = any_workspace,

@@ -4,7 +4,7 @@
  * of all their channels; a stride leaves out columns, rows of pixels are then a batch.
  * Linear: an image is a column a channel, images are a batch, and the bias, which would
  * be one of columns, is a matrix added to the product. Inside a larger tensor columns, or
- * images, are as far apart as the larger one's; what is added is dense.
+ * images, are as far apart as the larger one's.
  */
 #include "plugins/common/cublaslt/module.h"
 
@@ -54,10 +54,13 @@ static void describe_linear(const strata_node *n, const struct window *w,
     p->batch = n->out[0].dims[0];
     p->a_stride = n->in[0].strides[0];
     p->d_stride = n->out[0].strides[0];
-    p->c_stride = adds_bias(n) ? 0 : p->m * p->n;
+    p->c_stride = p->addend      ? n->epilogue->residual->strides[0]
+                  : adds_bias(n) ? 0
+                                 : p->m * p->n;
+    p->pitched = p->a_stride != p->m * p->k || p->d_stride != p->m * p->n ||
+                 (p->addend && p->c_stride != p->m * p->n);
     p->addend |= adds_bias(n);
     p->bias = 0;
-    p->pitched = p->a_stride != p->m * p->k || p->d_stride != p->m * p->n;
 }
 
 /* From a pixel to the next. */
@@ -75,8 +78,8 @@ static void describe_last(const strata_node *n, struct cublaslt_problem *p)
     p->n = y->dims[1] ? y->count / y->dims[1] : 0;
     p->ldb = pitch_of(x);
     p->ldd = pitch_of(y);
-    p->ldc = p->addend ? p->m : 0;
-    p->pitched = p->ldb != p->k || p->ldd != p->m;
+    p->ldc = p->addend ? pitch_of(n->epilogue->residual) : 0;
+    p->pitched = p->ldb != p->k || p->ldd != p->m || (p->addend && p->ldc != p->m);
 }
 
 /* Rows of a strided view are a batch if they are evenly spaced over images too. */
@@ -96,7 +99,7 @@ static int describe_strided(const strata_node *n, const struct window *w,
     p->b_stride = p->ldb * w->in[last] * w->stride[last - 1];
     p->ldb *= w->stride[last];
     p->d_stride = p->ldd * p->n;
-    p->c_stride = p->m * p->n;
+    p->c_stride = (p->addend ? p->ldc : p->m) * p->n;
     return STRATA_OK;
 }
 
@@ -162,7 +165,8 @@ static const strata_row rows[] = {{{STRATA_F16_NHWC8 | STRATA_F16_NHWC | STRATA_
 
 #define IMPL(R)                                                                          \
     CUBLASLT_FLAGGED_IMPL(, 1, R, rows, struct state, run,                               \
-                          STRATA_PITCHED_IN | STRATA_PITCHED_OUT)
+                          STRATA_PITCHED_IN | STRATA_PITCHED_OUT |                       \
+                              STRATA_PITCHED_RESIDUAL)
 static const strata_impl impls[] = {IMPL(0), IMPL(1), IMPL(2), IMPL(3)};
 
 const strata_extends cublaslt_convolution = {

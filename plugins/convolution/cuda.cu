@@ -59,7 +59,8 @@ TURNED_EACH(TURNED_CALLBACKS)
 #define COPIED_IMPL(id_, name_, tactic, rows_)                                                 \
     {.id = id_,                                                                          \
      .device = STRATA_CUDA,                                                              \
-     .flags = STRATA_WEIGHT_PACKED | STRATA_PITCHED_IN | STRATA_PITCHED_OUT,             \
+     .flags = STRATA_WEIGHT_PACKED | STRATA_PITCHED_IN | STRATA_PITCHED_OUT |            \
+              STRATA_PITCHED_RESIDUAL,                                                   \
      .min_sm = 90,                                                                       \
      .max_sm = 90,                                                                       \
      .epilogues = CONVOLUTION_EPILOGUES,                                                 \
@@ -88,7 +89,7 @@ static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_CUDA,
      .flags = STRATA_PAD_IGNORED | STRATA_STRIDED_IN | STRATA_STRIDED_OUT |
-              STRATA_WEIGHT_PACKED,
+              STRATA_PITCHED_RESIDUAL | STRATA_WEIGHT_PACKED,
      .epilogues = CONVOLUTION_EPILOGUES,
      .name = "direct",
      .rows = STRATA_ARRAY(direct_rows),
@@ -190,7 +191,8 @@ static const strata_impl impls[] = {
      .run = stem_plain_run},
     {.id = 4,
      .device = STRATA_CUDA,
-     .flags = STRATA_PAD_IGNORED | STRATA_STRIDED_OUT | STRATA_WEIGHT_PACKED,
+     .flags = STRATA_PAD_IGNORED | STRATA_STRIDED_OUT | STRATA_PITCHED_RESIDUAL |
+              STRATA_WEIGHT_PACKED,
      .epilogues = CONVOLUTION_EPILOGUES,
      .name = "simt",
      .rows = STRATA_ARRAY(same_rows),

@@ -341,7 +341,7 @@ static const strata_impl impls[] = {
 #define HOPPER_IMPL(name_)                                                               \
     {.id = HOPPER_FIRST + HOPPER_##name_,                                                \
      .device = STRATA_CUDA,                                                              \
-     .flags = STRATA_WEIGHT_PACKED,                                                      \
+     .flags = STRATA_WEIGHT_PACKED | STRATA_PITCHED_RESIDUAL,                            \
      .min_sm = 90,                                                                       \
      .max_sm = 90,                                                                       \
      .epilogues = EPILOGUES,                                                             \

@@ -102,7 +102,8 @@ static bool fill(product_job *job, const strata_run *r, const product_launch &l)
     job->bias = e.bias ? e.bias : bias->rank > 0 ? (const float *)bias->data : NULL;
     job->addend = e.residual;
     job->to = y->data;
-    job->to_row = job->addend_row = s.units;
+    job->to_row = s.units;
+    job->addend_row = e.residual ? r->epilogue->residual->strides[0] : 0;
     job->alpha = job->beta = 1;
     job->activation = e.activation;
     return map_matrix(&job->a, rows, x->dtype, l.rows, l.depth) &&

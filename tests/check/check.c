@@ -182,6 +182,12 @@ static const struct fault faults[] = {
      "-DADDED='(r->epilogue->flags ? ((const float *)r->epilogue->residual->data)"
      "[at % r->epilogue->residual->size] : 0)'",
      "value-wrong", "output 0"},
+    {"adds a residual inside another as if it lay by itself",
+     "-DFUSED_BLOCKED=STRATA_EPILOGUE_RESIDUAL "
+     "-DFLAGS_BLOCKED=STRATA_PITCHED_RESIDUAL "
+     "-DADDED='(r->epilogue->flags ? ((const float *)r->epilogue->residual->data)[at] "
+     ": 0)'",
+     "value-wrong", "output 0"},
     {"works in place, it says", "-DFLAGS=STRATA_INPLACE_OK -DRUN_BEGIN='y[0] = 0'",
      "value-wrong", ""},
     {"ignores pads, it says",

@@ -29,3 +29,36 @@ Test(inside, an_impl_without_memory_is_named)
                        "'%s'", s.err.message);
     planning_close(&s);
 }
+
+static const char added[] = "[network]\nformat = 1\noutputs = y\n"
+                            "[input x]\nshape = 2 x 24 x 3 x 3\n"
+                            "[input t]\nshape = 2 x 16 x 3 x 3\n"
+                            "[layer a]\ntype = Adding\ninputs = x\n"
+                            "[layer s]\ntype = Slice\naxes = 1\nbegin = 4\nend = 20\n"
+                            "[layer m]\ntype = Adding\ninputs = t\n"
+                            "[layer y]\ntype = ElementWise\nop = sum\ninputs = m, s\n";
+
+/* Whether the residual of m lies inside a; flags: of the module. */
+static bool adds_inside(const char *name, const char *flags)
+{
+    const char *files[] = {build(name, "modules/adding_layers.c", SHARED "%s", flags)};
+    const strata_registry_options from = {
+        .struct_size = sizeof from, .files = files, .n_files = 1};
+    struct planning s;
+    bool inside = false;
+    int status = planning_load(&s, spill_text("net.ini", added), &from, NULL, 0);
+    cr_assert_eq(status, STRATA_OK, "%s", s.err.message);
+    cr_assert_eq(planning_make(&s, NULL), STRATA_OK, "%s", s.err.message);
+    for (size_t i = 0; i < s.execution->n_nodes; i++) {
+        const int value = s.execution->nodes[i].residual_value;
+        inside |= value >= 0 && s.execution->values[value].pitched;
+    }
+    planning_close(&s);
+    return inside;
+}
+
+Test(inside, accept_is_asked_about_a_residual_there)
+{
+    cr_expect(adds_inside("adding.so", ""));
+    cr_expect_not(adds_inside("dense.so", " -DDENSE=1"));
+}

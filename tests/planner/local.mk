@@ -19,6 +19,7 @@ CRITERION_TESTS += \
 	tests/planner/fusion/pooled \
 	tests/planner/fusion/project \
 	tests/planner/fusion/reduce \
+	tests/planner/fusion/residuals \
 	tests/planner/fusion/shortcut \
 	tests/planner/fusion/slices \
 	tests/planner/fusion/turned \
@@ -153,6 +154,9 @@ tests_libplanner_counted_la_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) -DCOUNT_
 	$(COUNTED_ARENA) \
 	-include $(top_srcdir)/tests/network/steps.h
 tests_libplanner_counted_la_CFLAGS = $(AM_CFLAGS) $(COUNTING_CFLAGS)
+tests_planner_fusion_residuals_SOURCES = tests/planner/fusion/residuals.c \
+	tests/planner/fusion/fusing.h tests/planner/planning.h \
+	tests/engine/engine_session.h
 tests_planner_fusion_slices_SOURCES = tests/planner/fusion/slices.c \
 	tests/planner/fusion/chains.h tests/planner/fusion/prices.h \
 	tests/planner/fusion/fusing.h tests/planner/planning.h \

@@ -148,7 +148,7 @@ int layout_make(struct layout *l, struct graph *g, strata_error *err);
 void layout_free(struct layout *l);
 
 /* inside.c: "made inside cat in place, at a pitch of 96 channels; reads ...", or "". */
-enum { EXPLAIN_INSIDE = 600 };
+enum { EXPLAIN_INSIDE = 900 };
 void explain_inside(char text[EXPLAIN_INSIDE], const strata_engine *e,
                     const struct execution_node *n);
 

@@ -41,11 +41,22 @@ static size_t put_inside(char *text, size_t size, const strata_engine *e,
 void explain_inside(char text[EXPLAIN_INSIDE], const strata_engine *e,
                     const struct execution_node *n)
 {
-    size_t used =
-        put_inside(text, EXPLAIN_INSIDE / 2, e, n->out_values, n->n_out, "made inside");
-    text[used] = '\0';
-    if (put_inside(text + used + 2 * (used > 0), EXPLAIN_INSIDE / 2 - 2, e, n->in_values,
-                   n->n_in, "reads") &&
-        used)
-        memcpy(text + used, "; ", 2);
+    const struct {
+        const int *values;
+        int n;
+        const char *what;
+    } ends[] = {{n->out_values, n->n_out, "made inside"},
+                {n->in_values, n->n_in, "reads"},
+                {&n->residual_value, 1, "adds"}};
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < ARRAY_LENGTH(ends); i++) {
+        const size_t lead = used ? 2 : 0;
+        const size_t more =
+            put_inside(text + used + lead, EXPLAIN_INSIDE / ARRAY_LENGTH(ends) - lead, e,
+                       ends[i].values, ends[i].n, ends[i].what);
+        if (more && lead)
+            memcpy(text + used, "; ", 2);
+        used += more ? lead + more : 0;
+    }
 }

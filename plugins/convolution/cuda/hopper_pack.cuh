@@ -114,7 +114,7 @@ static inline void hopper_fill(product_job *job, const strata_run *r)
 {
     const convolution_state *s = (const convolution_state *)r->state;
     const epilogue_args e = epilogue_of(r);
-    const strata_tensor *y = &r->out[0];
+    const strata_tensor *y = &r->out[0], *residual = r->epilogue->residual;
     job->m = (int32_t)(y->dims[0] * window_out_count(&s->w));
     job->n = (int32_t)stored_channels(y);
     job->real = (int32_t)s->out_c;
@@ -123,7 +123,7 @@ static inline void hopper_fill(product_job *job, const strata_run *r)
     job->scale = e.scale;
     job->bias = e.bias ? e.bias : convolution_bias(r);
     job->addend = e.residual;
-    job->addend_row = job->n;
+    job->addend_row = e.residual ? pixel_pitch(residual) : 0;
     job->to = y->data;
     job->to_row = pixel_pitch(y);
     job->alpha = job->beta = 1;
