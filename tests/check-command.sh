@@ -250,9 +250,17 @@ expect 2 'no layer for it' 'import refuses an unknown operator' \
     $strata import "$scratch/m.onnx" -o "$scratch/m.ini"
 expect 2 'no layer for it' 'import with a report says what stopped it' \
     $strata import "$scratch/m.onnx" -o "$scratch/m.ini" --report "$scratch/m.json"
+expect 0 '^Unknown,Op,none,' 'import --operators lists those of a model' \
+    $strata import "$scratch/m.onnx" --operators -o csv
+[ "$(wc -l <"$scratch/out")" = 2 ]
+result $? 'and no others'
+expect 2 'stands alone' 'and does nothing else' \
+    $strata import "$scratch/m.onnx" --operators --keep-going
 # y = Exp x, of "batch" x "T"; x and y of a data set, 2 x 3 zeros and ones.
 printf '\010\010\022\000:\060\012\013\012\001x\022\001y"\003Exp\022\001gZ\031\012\001x\022\024\012\022\010\001\022\016\012\007\022\005batch\012\003\022\001Tb\003\012\001yB\004\012\000\020\021' \
     >"$scratch/free.onnx"
+expect 0 '^Element by element,Exp,Unary,' 'and what one with a layer becomes' \
+    $strata import "$scratch/free.onnx" --operators -o csv
 mkdir "$scratch/set"
 for kind in input output; do
     printf '\010\002\010\003\020\001\112\030' >"$scratch/set/${kind}_0.pb"
@@ -473,6 +481,9 @@ expect 0 'm.onnx: will be imported anew the next time, too: ' \
     'and a cache that cannot be written fails no run' env XDG_CACHE_HOME="$scratch/c" \
     $strata run "$scratch/m.onnx" "$scratch/x.npy" --top 1 -o csv
 rm -r "$list"
+expect 2 "m.onnx: is imported to $scratch/w.bin/c, which cannot be made: Not a directory" \
+    'why there is no cache is told' env XDG_CACHE_HOME="$scratch/w.bin/c" \
+    $strata run "$scratch/m.onnx" "$scratch/x.npy"
 printf '\0\0\100\100\0\0\0\100' >"$scratch/w.bin"
 expect 0 '^y,0,1,0,3,' 'and anew where its data have changed' env XDG_CACHE_HOME="$scratch/c" \
     $strata run "$scratch/m.onnx" "$scratch/x.npy" --top 1 -o csv
