@@ -444,6 +444,11 @@ node = field(1, "c") + field(1, "x") + field(1, "z") + field(2, "y") + field(4, 
 graph = field(1, node) + field(2, "g") + field(11, truth("c")) + field(11, tensor("x")) + \
     field(11, tensor("z")) + field(12, tensor("y"))
 open("c.onnx", "wb").write(field(1, 8) + field(7, graph) + field(8, field(2, 17)))
+axis = field(1, "w") + field(2, field(1, field(1, 6) + field(2, "")))
+node = field(1, "x") + field(1, "w") + field(2, "y") + field(4, "CumSum")
+graph = field(1, node) + field(2, "g") + field(11, tensor("x")) + field(11, axis) + \
+    field(12, tensor("y"))
+open("n.onnx", "wb").write(field(1, 8) + field(7, graph) + field(8, field(2, 17)))
 PY
 (cd "$scratch" && python3 model.py && printf '\0\0\200\077\0\0\0\100' >w.bin &&
     printf '\223NUMPY\001\000\166\000%-117s\n\0\0\0\0\0\0\0\0' \
@@ -459,6 +464,19 @@ for truth in true false; do
     [ $? = 1 ]
     result $? 'and is no input'
 done
+$strata import "$scratch/n.onnx" -o "$scratch/n.ini" --constant w=0 >"$log" 2>&1
+result $? 'a number is said to be a scalar, INT32 as the model has it'
+expect 0 '^type = CumSum$' 'and is no input' cat "$scratch/n.ini"
+expect 2 'n.onnx: --constant w: it has 1 dims; the input has 0' 'a list is no scalar' \
+    $strata import "$scratch/n.onnx" -o "$scratch/n.ini" --constant w=0,1
+expect 2 '--constant w: it has elements of type int64; the input has int32' \
+    'nor is a number that is too large' \
+    $strata import "$scratch/n.onnx" -o "$scratch/n.ini" --constant w=3000000000
+expect 2 '--constant c: it has elements of type int64; the input has bool' \
+    'nor is a number a condition' \
+    $strata import "$scratch/c.onnx" -o "$scratch/c.ini" --constant c=1
+expect 2 "it is the model's input 'w': give --constant w=FILE, or a number" \
+    'what is not said is asked for' $strata import "$scratch/n.onnx" -o "$scratch/n.ini"
 expect 2 'maybe: .*No such file' 'other words are names of files' \
     $strata import "$scratch/c.onnx" -o "$scratch/c.ini" --constant c=maybe
 expect 2 "c.onnx: --constant d: the model has no input of that name; it has 'c', 'x', 'z'" \
