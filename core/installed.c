@@ -6,6 +6,7 @@
 #include "core/installed.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,18 +144,22 @@ size_t installed_folders(struct installed_folder out[INSTALLED_FOLDERS],
     return installed_folders_of(out, &here, part);
 }
 
-/* Whether `folder` is the user's own; it is made where it is missing. */
+/* Whether `folder` is the user's own; it is made where it is missing. errno says why it
+ * cannot be made, or is 0. */
 static bool own_folder(const char *folder)
 {
     struct stat st;
-    mkdir(folder, 0700);
-    return stat(folder, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
-           (st.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+    const int why = mkdir(folder, 0700) == 0 || errno == EEXIST ? 0 : errno;
+    const bool own = stat(folder, &st) == 0 && S_ISDIR(st.st_mode) &&
+                     st.st_uid == geteuid() && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+    errno = why;
+    return own;
 }
 
 static bool enter(char path[PATH_MAX], const char *name)
 {
     const size_t n = strlen(path);
+    errno = ENAMETOOLONG;
     if (strlen(name) + 2 > PATH_MAX - n)
         return false;
     path[n] = '/';
@@ -167,6 +172,7 @@ bool installed_cache(char out[PATH_MAX], const char *part)
     const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
     const bool xdg = cache && cache[0] == '/';
     const char *base = xdg ? cache : home;
+    errno = 0;
     if (!base || base[0] != '/' || strlen(base) >= PATH_MAX)
         return false;
     strcpy(out, base);

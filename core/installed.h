@@ -49,7 +49,8 @@ bool installed_beside(char out[PATH_MAX], const char *file, const char *folder,
 
 /* The user's cache folder, or a part of it: $XDG_CACHE_HOME/strata/PART, else
  * ~/.cache/strata/PART. It is made where it is missing. False where there is none that is
- * the user's own and nobody else may write to; privileged programs have none. */
+ * the user's own and nobody else may write to, and errno is 0; or where `out` cannot be
+ * made, and errno says why. Privileged programs have none. */
 bool installed_cache(char out[PATH_MAX], const char *part);
 
 #endif /* CORE_INSTALLED_H */

@@ -130,9 +130,12 @@ struct config_symbol {
     int64_t step;              /* from one size of a range to the next */
     int64_t sizes[CONFIG_MAX_SIZES]; /* that are listed, ascending; the last is most */
     size_t n_sizes;
+    bool used; /* it stood in a value */
 };
 /* Read [profile], once, before values that may use its names. */
 void config_profile(struct config *c);
+/* Once all values are read: an override of a name that stands in none is an error. */
+void config_check_profile(struct config *c);
 /* All of its names, in the order of the file; and the index of one of them, or -1. */
 size_t config_symbols(const struct config *c, const struct config_symbol **out);
 int config_symbol(const struct config *c, const char *name, size_t length);

@@ -71,7 +71,8 @@ static bool read_summand(struct config *c, const struct config_pair *p, struct s
                      (int)other.n, other.text);
         return false;
     }
-    const struct config_symbol *found = &c->symbols[index];
+    struct config_symbol *found = &c->symbols[index];
+    found->used = true;
     if (found->most < 0) /* its error was recorded */
         return false;
     if (found->least == found->most)
@@ -115,7 +116,8 @@ static bool read_symbol(struct config *c, const struct config_pair *p, struct sp
                                               : "");
         return false;
     }
-    const struct config_symbol *found = &c->symbols[index];
+    struct config_symbol *found = &c->symbols[index];
+    found->used = true;
     if (found->most < 0) /* its error was recorded */
         return false;
     if (!sum && !read_factor(c, p, rest, found, &part))

@@ -161,3 +161,25 @@ size_t config_symbols(const struct config *c, const struct config_symbol **out)
     *out = c->symbols;
     return c->n_symbols;
 }
+
+void config_check_profile(struct config *c)
+{
+    enum { MOST = 64 };
+    const char *names[MOST];
+    size_t n = 0;
+    for (size_t i = 0; i < c->n_symbols && n < MOST; i++)
+        if (c->symbols[i].used)
+            names[n++] = c->symbols[i].name;
+    for (size_t i = 0; i < c->n_symbols; i++) {
+        const struct config_symbol *s = &c->symbols[i];
+        const char *near = s->used ? NULL : config_nearest(c, s->name, names, n);
+        if (!s->used && s->place.file < 0)
+            config_error(c, s->place, "no dim of the network has the name '%s'%s%s%s",
+                         s->name,
+                         near ? "; did you mean '"
+                         : n  ? ""
+                              : "; none has a name, so an input's is another by --set "
+                                "'input NAME.shape=...'",
+                         near ? near : "", near ? "'?" : "");
+    }
+}

@@ -264,6 +264,8 @@ static int load(struct loader *l)
         if (graph && config_errors(l->c))
             break;
     }
+    if (!config_errors(l->c))
+        config_check_profile(l->c);
     return config_finish(l->c, l->err);
 }
 

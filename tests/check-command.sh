@@ -250,9 +250,17 @@ expect 2 'no layer for it' 'import refuses an unknown operator' \
     $strata import "$scratch/m.onnx" -o "$scratch/m.ini"
 expect 2 'no layer for it' 'import with a report says what stopped it' \
     $strata import "$scratch/m.onnx" -o "$scratch/m.ini" --report "$scratch/m.json"
+expect 0 '^Unknown,Op,none,' 'import --operators lists those of a model' \
+    $strata import "$scratch/m.onnx" --operators -o csv
+[ "$(wc -l <"$scratch/out")" = 2 ]
+result $? 'and no others'
+expect 2 'stands alone' 'and does nothing else' \
+    $strata import "$scratch/m.onnx" --operators --keep-going
 # y = Exp x, of "batch" x "T"; x and y of a data set, 2 x 3 zeros and ones.
 printf '\010\010\022\000:\060\012\013\012\001x\022\001y"\003Exp\022\001gZ\031\012\001x\022\024\012\022\010\001\022\016\012\007\022\005batch\012\003\022\001Tb\003\012\001yB\004\012\000\020\021' \
     >"$scratch/free.onnx"
+expect 0 '^Element by element,Exp,Unary,' 'and what one with a layer becomes' \
+    $strata import "$scratch/free.onnx" --operators -o csv
 mkdir "$scratch/set"
 for kind in input output; do
     printf '\010\002\010\003\020\001\112\030' >"$scratch/set/${kind}_0.pb"
@@ -436,6 +444,11 @@ node = field(1, "c") + field(1, "x") + field(1, "z") + field(2, "y") + field(4, 
 graph = field(1, node) + field(2, "g") + field(11, truth("c")) + field(11, tensor("x")) + \
     field(11, tensor("z")) + field(12, tensor("y"))
 open("c.onnx", "wb").write(field(1, 8) + field(7, graph) + field(8, field(2, 17)))
+axis = field(1, "w") + field(2, field(1, field(1, 6) + field(2, "")))
+node = field(1, "x") + field(1, "w") + field(2, "y") + field(4, "CumSum")
+graph = field(1, node) + field(2, "g") + field(11, tensor("x")) + field(11, axis) + \
+    field(12, tensor("y"))
+open("n.onnx", "wb").write(field(1, 8) + field(7, graph) + field(8, field(2, 17)))
 PY
 (cd "$scratch" && python3 model.py && printf '\0\0\200\077\0\0\0\100' >w.bin &&
     printf '\223NUMPY\001\000\166\000%-117s\n\0\0\0\0\0\0\0\0' \
@@ -451,6 +464,19 @@ for truth in true false; do
     [ $? = 1 ]
     result $? 'and is no input'
 done
+$strata import "$scratch/n.onnx" -o "$scratch/n.ini" --constant w=0 >"$log" 2>&1
+result $? 'a number is said to be a scalar, INT32 as the model has it'
+expect 0 '^type = CumSum$' 'and is no input' cat "$scratch/n.ini"
+expect 2 'n.onnx: --constant w: it has 1 dims; the input has 0' 'a list is no scalar' \
+    $strata import "$scratch/n.onnx" -o "$scratch/n.ini" --constant w=0,1
+expect 2 '--constant w: it has elements of type int64; the input has int32' \
+    'nor is a number that is too large' \
+    $strata import "$scratch/n.onnx" -o "$scratch/n.ini" --constant w=3000000000
+expect 2 '--constant c: it has elements of type int64; the input has bool' \
+    'nor is a number a condition' \
+    $strata import "$scratch/c.onnx" -o "$scratch/c.ini" --constant c=1
+expect 2 "it is the model's input 'w': give --constant w=FILE, or a number" \
+    'what is not said is asked for' $strata import "$scratch/n.onnx" -o "$scratch/n.ini"
 expect 2 'maybe: .*No such file' 'other words are names of files' \
     $strata import "$scratch/c.onnx" -o "$scratch/c.ini" --constant c=maybe
 expect 2 "c.onnx: --constant d: the model has no input of that name; it has 'c', 'x', 'z'" \
@@ -473,6 +499,9 @@ expect 0 'm.onnx: will be imported anew the next time, too: ' \
     'and a cache that cannot be written fails no run' env XDG_CACHE_HOME="$scratch/c" \
     $strata run "$scratch/m.onnx" "$scratch/x.npy" --top 1 -o csv
 rm -r "$list"
+expect 2 "m.onnx: is imported to $scratch/w.bin/c, which cannot be made: Not a directory" \
+    'why there is no cache is told' env XDG_CACHE_HOME="$scratch/w.bin/c" \
+    $strata run "$scratch/m.onnx" "$scratch/x.npy"
 printf '\0\0\100\100\0\0\0\100' >"$scratch/w.bin"
 expect 0 '^y,0,1,0,3,' 'and anew where its data have changed' env XDG_CACHE_HOME="$scratch/c" \
     $strata run "$scratch/m.onnx" "$scratch/x.npy" --top 1 -o csv

@@ -62,6 +62,11 @@ run before --costs measure
 PKG_CONFIG_PATH=$builddir/pkgconfig $MAKE -C "$scratch/source" CC="$CC" >"$log" 2>&1 &&
     cp "$scratch/source/depthwise.so" "$scratch/folder/"
 result $? 'it builds outside of this tree'
+mkdir "$scratch/é" && ln -s "$srcdir/include" "$scratch/é/include"
+sed "s|^Cflags:.*|Cflags: -I$scratch/é/include|" \
+    "$builddir/pkgconfig/strata-plugin-1-uninstalled.pc" >"$scratch/é/strata-plugin-1.pc"
+PKG_CONFIG_PATH=$scratch/é $MAKE -B -C "$scratch/source" CC="$CC" >"$log" 2>&1
+result $? 'whatever the folder of the headers is called'
 export STRATA_PLUGIN_PATH="$scratch/folder"
 
 # Which is faster is the machine's business: that all were timed and the best one taken is

@@ -136,10 +136,37 @@ static int check_inputs(const struct tool_session *s, const struct tool_options 
     return STRATA_OK;
 }
 
+static bool is_given(const struct tool_options *o, const char *name)
+{
+    const size_t n = strlen(name);
+    for (size_t i = 0; i < o->n_inputs; i++)
+        if (strncmp(o->inputs[i], name, n) == 0 && o->inputs[i][n] == '=')
+            return true;
+    return false;
+}
+
+/* That one is missing is told before, too; as many with other names, as they are read. */
+static int check_given(const strata_network *net, const struct tool_options *o,
+                       strata_error *err)
+{
+    const size_t n_bound = net->n_inputs - net->n_states; /* the states are last */
+    for (size_t i = 0; i < n_bound && o->n_inputs < n_bound; i++) {
+        const char *name = net->inputs[i].name;
+        if (!is_given(o, name))
+            return error_set(err, STRATA_EINVAL,
+                             "input '%s' is not given; add --input %s=FILE, or "
+                             "--input %s=random:1",
+                             name, name, name);
+    }
+    return STRATA_OK;
+}
+
 static int check_files(const struct tool_session *s, const struct tool_options *o,
                        strata_error *err)
 {
     int status = check_inputs(s, o, err);
+    if (status == STRATA_OK && o->inputs_needed)
+        status = check_given(s->network, o, err);
     return status == STRATA_OK ? check_outputs(s, o, err) : status;
 }
 

@@ -44,6 +44,7 @@ struct tool_options {
     const char **inputs;  /* "[NAME=]FILE": of networks, for commands that run them */
     const char **outputs; /* files that will be written */
     const char **dims;    /* "NAME=SIZE" of runs */
+    bool inputs_needed;   /* all of the network's */
     bool outputs_named;   /* they are "[NAME=]FILE" */
     bool outputs_piped;   /* "-" among them is standard output, which takes one */
     size_t n_plugins, n_set, n_define, n_inputs, n_outputs, n_dims;

@@ -79,6 +79,44 @@ static void load_dims(struct inlining *x, const struct onnx_value *in, struct va
         v->refused = true;
 }
 
+/* INT64 that an INT32 can hold; false: it cannot, or memory is out. */
+static bool narrow(struct import *im, struct onnx_tensor *t)
+{
+    const int64_t *wide = t->data;
+    int32_t *data = arena_get(&im->g.arena, (size_t)t->count, sizeof *data);
+    for (int64_t i = 0; data && i < t->count; i++) {
+        if (wide[i] != (int32_t)wide[i])
+            return false;
+        data[i] = (int32_t)wide[i];
+    }
+    t->type = ONNX_INT32;
+    t->data = data;
+    return data != NULL;
+}
+
+/* What an option says that an input is; one element is a scalar or a list, as the model
+ * has it. */
+static void load_given(struct inlining *x, const struct onnx_value *in,
+                       const struct onnx_tensor *given)
+{
+    struct onnx_tensor t = *given;
+    const bool tensor = in->form == ONNX_TENSOR;
+    if (t.count == 1 && (in->rank == 0 || in->rank == 1)) {
+        t.rank = in->rank;
+        t.dims[0] = 1;
+    }
+    if (tensor && in->rank >= 0 && in->rank != t.rank)
+        import_refuse(x->im, NULL, "--constant %s: it has %d dims; the input has %d",
+                      in->name, t.rank, in->rank);
+    else if (tensor && in->type != t.type &&
+             !(in->type == ONNX_INT32 && t.type == ONNX_INT64 && narrow(x->im, &t)))
+        import_refuse(x->im, NULL,
+                      "--constant %s: it has elements of type %s; the input "
+                      "has %s",
+                      in->name, onnx_type_name(t.type), onnx_type_name(in->type));
+    load_constant(x, in->name, &t);
+}
+
 static void load_input(struct inlining *x, const struct onnx_value *in)
 {
     static const char *const forms[] = {[ONNX_SPARSE] = "a sparse tensor",
@@ -91,7 +129,7 @@ static void load_input(struct inlining *x, const struct onnx_value *in)
     if (graph_value(&im->g, inline_find(x, in->name)))
         return; /* an initializer: listed as an input before IR 4, a default since */
     if (constant) {
-        load_constant(x, in->name, constant);
+        load_given(x, in, constant);
         return;
     }
     const int value = inline_value(im, x->scope, in->name);

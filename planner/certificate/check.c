@@ -93,11 +93,8 @@ int plan_check(const struct plan_problem *p, const struct plan_options *options,
     int status;
     if (options && options->objective == PLAN_FEWEST_REFORMATS)
         k.penalty = weight_of_reformat(p);
-    if ((status = check_plan(&k)) != STRATA_OK)
+    if ((status = check_plan(&k)) != STRATA_OK || (status = check_fits(&k)) != STRATA_OK)
         return status;
-    if (!check_fits(&k))
-        return error_set(err, STRATA_EUNSUPPORTED,
-                         "too many formats meet at one tensor to check its trees");
     status = grow(&k.stack, &k.capacity, 0, sizeof *k.stack, err);
     if (status != STRATA_OK)
         return status;

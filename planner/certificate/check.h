@@ -47,8 +47,8 @@ bool check_keeps(const struct plan_problem *p, int root, int u, int v);
 uint64_t check_wants(const struct plan_tensor *t, int op, const struct plan_choice *c);
 
 /* The pairwise problem (state.c). */
-/* Few enough labels matter at each tensor. */
-bool check_fits(const struct checker *k);
+/* STRATA_EUNSUPPORTED: too many labels matter at a tensor. */
+int check_fits(const struct checker *k);
 bool check_build(const struct checker *k, struct state *g);
 bool check_copy(struct state *to, const struct state *g);
 bool check_connect(struct state *g, int u, int v);

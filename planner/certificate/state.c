@@ -373,14 +373,18 @@ static bool tensor_fits(const struct checker *k, struct growth *w, int tensor)
     return fits;
 }
 
-bool check_fits(const struct checker *k)
+int check_fits(const struct checker *k)
 {
     struct growth *w = malloc(sizeof *w);
-    bool fits = w != NULL;
+    bool fits = true;
+    if (!w)
+        return error_no_memory(k->err, sizeof *w, "the checker");
     for (size_t t = 0; fits && t < k->p->n_tensors; t++)
         fits = tensor_fits(k, w, (int)t);
     free(w);
-    return fits;
+    return fits ? STRATA_OK
+                : error_set(k->err, STRATA_EUNSUPPORTED,
+                            "too many formats meet at one tensor to check its trees");
 }
 
 bool check_build(const struct checker *k, struct state *g)

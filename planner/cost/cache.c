@@ -6,6 +6,7 @@
  */
 #include "planner/cost/cost.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -61,7 +62,12 @@ int cost_cache_path(char **out, const struct device_properties *d, strata_error 
     *out = NULL;
     hash = hash_text(hash, way[d->kind]);
     if (!installed_cache(folder, "costs"))
-        return STRATA_OK;
+        return errno ? error_errno(err, STRATA_EIO, "%s: cannot be made", folder)
+                     : error_set(err, STRATA_ENOTFOUND,
+                                 "there is no cache folder that is the user's own and "
+                                 "that nobody else may write to; mkdir -p and chmod go-w "
+                                 "$XDG_CACHE_HOME, or ~/.cache, and strata in it; or "
+                                 "plan with --costs=analytic");
     if (d->kind == STRATA_HOST)
         hash = hash_processor(hash);
     if (d->kind == STRATA_HOST && wait_sleeps(STRATA_WAIT_YIELD)) /* the environment's */

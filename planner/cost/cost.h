@@ -152,7 +152,7 @@ void cost_device_init(struct cost_device *d, strata_handle *handle);
 #define COST_CACHE_MAX (16 << 20) /* bytes, past which only the last network's stay */
 
 /* The cost file of a machine's device in the user's cache folder (core/installed.h),
- * malloc-ed; NULL where there is no such folder. */
+ * malloc-ed. STRATA_EIO: the folder cannot be made; STRATA_ENOTFOUND: there is none. */
 int cost_cache_path(char **out, const struct device_properties *d, strata_error *err);
 
 /* ---- planning (cost.c, source.c) ----------------------------------------------------

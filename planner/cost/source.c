@@ -134,29 +134,21 @@ static void warn_once(bool *told, const char *text, const char *why)
     *told = true;
 }
 
-/* The user's cache: whatever is wrong with it is told, and no reason to fail. */
+/* The user's cache: whatever is wrong with it is told, and no reason to fail. `why` there
+ * is none, where path is NULL. */
 static void keep_in_cache(const struct cost_table *table, struct planner *planner,
-                          struct cost_source *source, const char *path)
+                          struct cost_source *source, const char *path, strata_error *why)
 {
-    strata_error why;
-    error_clear(&why);
     if (planner->costs.busy)
         warn_once(&source->told_busy,
                   "the machine was busy while costs were measured: this plan may not be "
                   "the best, and they are not kept; run again when it is quiet, or plan "
                   "with --costs=analytic",
                   "");
-    else if (!path)
-        warn_once(&source->told_unkept,
-                  "measured costs are not kept: there is no cache folder that is the "
-                  "user's own and that nobody else may write to; mkdir -p and chmod go-w "
-                  "$XDG_CACHE_HOME, or ~/.cache, and strata in it; or plan with "
-                  "--costs=analytic",
-                  "");
-    else if ((cost_table_bytes(table) > COST_CACHE_MAX
-                  ? cost_table_write(&planner->known, path, &why)
-                  : save_table(table, path, &why)) != STRATA_OK)
-        warn_once(&source->told_unkept, "measured costs are not kept: ", why.message);
+    else if (!path || (cost_table_bytes(table) > COST_CACHE_MAX
+                           ? cost_table_write(&planner->known, path, why)
+                           : save_table(table, path, why)) != STRATA_OK)
+        warn_once(&source->told_unkept, "measured costs are not kept: ", why->message);
     else
         planner->costs.kept = true;
 }
@@ -165,12 +157,13 @@ static int plan_with_cache(struct planner *planner, struct cost_table *table,
                            struct cost_source *source, const struct cost_options *o,
                            strata_error *err)
 {
-    strata_error why;
+    strata_error why, none;
     char *path = NULL;
     error_clear(&why);
-    int status = cost_cache_path(&path, &planner->device.properties, err);
-    if (status != STRATA_OK)
-        return status;
+    error_clear(&none);
+    int status = cost_cache_path(&path, &planner->device.properties, &none);
+    if (status == STRATA_ENOMEM)
+        return error_no_memory(err, 0, "the name of a cost file");
     const int found = read_saved(table, path, &why);
     const bool damaged = found == STRATA_EPARSE || found == STRATA_EMISMATCH;
     if (found != STRATA_OK)
@@ -180,7 +173,7 @@ static int plan_with_cache(struct planner *planner, struct cost_table *table,
         unlink(path);
     status = plan_by_table(planner, table, source, o, err);
     if (planner->costs.measured)
-        keep_in_cache(table, planner, source, path);
+        keep_in_cache(table, planner, source, path, &none);
     if (planner->costs.kept)
         tell_kept(status, planner, path, err);
     free(path);
@@ -196,9 +189,10 @@ int cost_save(const struct planner *planner, const struct cost_table *measured,
         return save_table(measured, o->save, err);
     if (o->kind != COSTS_DEFAULT)
         return STRATA_OK;
-    int status = cost_cache_path(&path, &planner->device.properties, err);
-    if (status == STRATA_OK && path)
-        status = save_table(measured, path, err);
+    int status = cost_cache_path(&path, &planner->device.properties, NULL);
+    if (status == STRATA_ENOMEM)
+        return error_no_memory(err, 0, "the name of a cost file");
+    status = path ? save_table(measured, path, err) : STRATA_OK; /* else it was told */
     free(path);
     return status;
 }

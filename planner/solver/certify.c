@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/stream.h"
+
 /* ---- making ------------------------------------------------------------------------ */
 
 static int copy_plan(struct plan_certificate *c, const struct plan_problem *p,
@@ -132,15 +134,11 @@ int plan_certificate_write(char **text, const struct plan_certificate *c,
                            strata_error *err)
 {
     size_t size;
-    FILE *f = open_memstream(text, &size);
-    if (!f)
-        return error_no_memory(err, 0, "a certificate's text");
-    print(f, c);
-    if (ferror(f) | fclose(f) || !*text) { /* who reads it finds what is missing inside */
-        free(*text);
-        *text = NULL;
+    FILE *f = text_stream(text, &size);
+    if (f)
+        print(f, c);
+    if (!f || !text_finish(f, text))
         return error_no_memory(err, size, "a certificate's text");
-    }
     return STRATA_OK;
 }
 

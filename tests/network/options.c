@@ -104,6 +104,42 @@ Test(network_options, options_of_the_call_reach_every_step)
                        "%s", err.message);
 }
 
+Test(network_options, sizes_of_names_that_no_dim_has_are_told)
+{
+    static const struct {
+        const char *head, *set, *says;
+    } cases[] = {
+        {"[profile]\nlength = 2\n", "profile.lenght=3",
+         "no dim of the network has the name 'lenght'; did you mean 'length'?\n"
+         "    profile.lenght=3"},
+        {"[profile]\nlength = 1..4\nother = 1\n", "profile.other=3",
+         "no dim of the network has the name 'other'\n"},
+        {"[vars]\nlength = 2\n", "profile.length=3",
+         "none has a name, so an input's is another by --set 'input NAME.shape=...'"},
+        {"[profile]\nlength = 2\nother = 1\n", "profile.length=3", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const bool names = strncmp(cases[i].head, "[profile]", 9) == 0;
+        char *text;
+        cr_assert_geq(asprintf(&text,
+                               "%s[network]\nformat = 1\noutputs = y\n[input x]\n"
+                               "shape = 1 x %s\n[layer y]\ntype = Pass\n",
+                               cases[i].head, names ? "length" : "${length}"),
+                      0);
+        strata_network_options options = {
+            .struct_size = sizeof options, .set = &cases[i].set, .n_set = 1};
+        strata_network *net = NULL;
+        strata_error err = {0};
+        const char *path = spill("net.ini", text, strlen(text));
+        const int status = strata_network_load(&net, path, registry, &options, &err);
+        cr_expect_eq(status, cases[i].says ? STRATA_EPARSE : STRATA_OK);
+        cr_expect(!cases[i].says || strstr(err.message, cases[i].says), "%zu: %s", i,
+                  err.message);
+        strata_network_destroy(net);
+        free(text);
+    }
+}
+
 Test(network_options, plugins_come_from_the_file_s_folder)
 {
     strata_registry *empty;

@@ -55,9 +55,30 @@ $strata run "$net" "$srcdir/examples/digits/images/3-011.pgm" --top 1 >"$scratch
 cat "$scratch/out" "$scratch/err" >"$log"
 grep -q '^prob .* 3 ' "$scratch/out" && { busy || grep -q 'costs are not kept: ' "$log"; }
 result $? 'a cache that cannot be is told, and the network runs'
+XDG_CACHE_HOME=$scratch/cache/within
+$strata explain "$net" >/dev/null 2>"$scratch/err"
+cp "$scratch/err" "$log"
+busy || grep -q "costs are not kept: $XDG_CACHE_HOME: cannot be made: Not a dir" "$log"
+result $? 'and why it cannot be made'
+XDG_CACHE_HOME=$scratch/cache
+full='a full disk is told'
+if unshare -Urm true 2>"$log"; then
+    rm "$XDG_CACHE_HOME"
+    mkdir "$XDG_CACHE_HOME"
+    for inodes in 1 4; do # room for no folder; for one file, which lacks room
+        unshare -Urm sh -c "mount -t tmpfs -o size=4k,nr_inodes=$inodes,mode=700 \
+            none '$XDG_CACHE_HOME' && exec $strata explain '$net'" >/dev/null 2>"$scratch/err"
+        cp "$scratch/err" "$log"
+        busy || grep -q 'costs are not kept: .*: No space left on device' "$log"
+        result $? "$full ($inodes)"
+    done
+    rmdir "$XDG_CACHE_HOME"
+else
+    skip "$full" 'no name space for a disk of its own'
+fi
 
 # Costs that do not hold, ten thousand times too high, are doubted wherever times are.
-rm -f "$XDG_CACHE_HOME"
+rm -rf "$XDG_CACHE_HOME"
 $strata explain "$net" --costs=measure --measure-all \
     --save-costs="$scratch/is.costs" >/dev/null 2>&1
 awk '/^[0-9]/ { $1 = sprintf("%d", $1 * 10000) } { print }' "$scratch/is.costs" >"$scratch/wrong.costs"

@@ -57,6 +57,8 @@ for c in 'build digits.ini -o none/d.engine' 'explain digits.ini --save-plan=non
     'profile digits.ini --html none/d.html' 'run digits.ini --input random:1 --output none/p.npy'; do
     expect 2 "cannot write in folder 'none'" "first: $c" $strata $c --costs=none.costs
 done
+expect 2 "input 'image' is not given; add --input" 'first: an input that is missing' \
+    $strata run digits.ini --costs=none.costs
 expect 2 'not a regular file' 'nor is a folder written over' \
     $strata build digits.ini -o . --costs=none.costs
 

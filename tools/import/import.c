@@ -207,8 +207,11 @@ static int run_import(int argc, char **argv)
         ;
     else if (w.common.help)
         code = tool_help(&tool_import);
-    else if (w.operators && argc == optind)
-        code = operators_print(w.ini ? table_format_parse(w.ini) : w.common.format);
+    else if (w.operators && (w.check || w.model.report || w.keep_going))
+        code = tool_usage(&tool_import, "--operators only lists, and stands alone");
+    else if (w.operators && argc - optind <= 1)
+        code = operators_print(argv[optind],
+                               w.ini ? table_format_parse(w.ini) : w.common.format);
     else if (argc - optind != 1)
         code = tool_usage(&tool_import, "one ONNX model is needed");
     else if (w.check && (w.model.n_states || w.model.import.cache))
@@ -247,8 +250,9 @@ const struct tool_command tool_import = {
         "                        last; or one, length=128 (repeatable)\n"
         "      --constant=NAME=FILE  an input that is a constant here, from an .npy or "
         "a\n"
-        "                        tensor's .pb file; 'true' or 'false': a condition\n"
-        "                        (repeatable)\n"
+        "                        tensor's .pb file; or 'true', 'false', an integer, a "
+        "list\n"
+        "                        of such, 1,3 (repeatable)\n"
         "      --state=OUTPUT=INPUT  an output that is the input's value in the next "
         "run: a\n"
         "                        [state] of the network (repeatable)\n"
@@ -260,9 +264,11 @@ const struct tool_command tool_import = {
         "                        of their nodes\n"
         "      --report=FILE     what became of each node, as JSON ('-': standard "
         "output)\n"
-        "      --operators       print the operators that can be imported, and no more; "
-        "-o is\n"
-        "                        then a format: md, csv, json, jsonl\n"
+        "      --operators       print the operators that can be imported, or those of "
+        "MODEL.onnx\n"
+        "                        and what they become, and no more; -o is then a format: "
+        "md,\n"
+        "                        csv, json, jsonl\n"
         "      --check=DIR       run the network on input_K.pb of the folder, and "
         "compare\n"
         "                        with output_K.pb\n\n"

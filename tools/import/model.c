@@ -4,6 +4,7 @@
  */
 #include "tools/import/model.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -174,14 +175,33 @@ static uint64_t hash_file(const struct stat *s, const char *path)
     return h;
 }
 
-/* Where the model would lie as a network; NULL: there is no cache folder. */
-static char *cache_path(const char *path, const struct stat *s)
+static int no_cache(const char *path, const char *folder, strata_error *err)
+{
+    if (errno)
+        return error_errno(err, STRATA_EIO, "%s: is imported to %s, which cannot be made",
+                           path, folder);
+    return error_set(err, STRATA_EIO,
+                     "%s: there is no folder to import to, of this user's and to be "
+                     "written: $XDG_CACHE_HOME/strata or $HOME/.cache/strata; set "
+                     "XDG_CACHE_HOME or HOME, or write a network with `strata import`",
+                     path);
+}
+
+/* Where the model would lie as a network. */
+static char *cache_path(const char *path, const struct stat *s, strata_error *err)
 {
     char folder[PATH_MAX];
     char *full = realpath(path, NULL), *stem = with_suffix(base_name(path), "");
     char *out = NULL;
-    if (full && stem && installed_cache(folder, "import"))
-        out = text_print("%s/%.64s-%016" PRIx64 ".ini", folder, stem, hash_file(s, full));
+    if (!full)
+        error_errno(err, STRATA_EIO, "%s", path);
+    else if (!stem)
+        error_no_memory(err, 0, "a path");
+    else if (!installed_cache(folder, "import"))
+        no_cache(path, folder, err);
+    else if (!(out = text_print("%s/%.64s-%016" PRIx64 ".ini", folder, stem,
+                                hash_file(s, full))))
+        error_no_memory(err, 0, "a path");
     free(full);
     free(stem);
     return out;
@@ -287,12 +307,7 @@ int model_cached(char **ini, const char *path, strata_registry *registry,
     *ini = NULL;
     if (stat(path, &s) != 0)
         return error_set(err, STRATA_ENOTFOUND, "%s: there is no such file", path);
-    if (!(*ini = cache_path(path, &s)))
-        return error_set(err, STRATA_EIO,
-                         "%s: there is no folder to import to, of this user's and to be "
-                         "written: $XDG_CACHE_HOME/strata or $HOME/.cache/strata; set "
-                         "XDG_CACHE_HOME or HOME, or write a network with `strata "
-                         "import`",
-                         path);
+    if (!(*ini = cache_path(path, &s, err)))
+        return err->status;
     return is_current(*ini, path) ? STRATA_OK : import_anew(path, *ini, registry, err);
 }

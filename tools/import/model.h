@@ -50,7 +50,8 @@ int model_import(const char *path, const char *ini, const struct model_options *
 int model_cached(char **ini, const char *path, strata_registry *registry,
                  strata_error *err);
 
-/* operators.c: the table of operators; an exit code. */
-int operators_print(int format);
+/* operators.c: the table of operators, of the model at `path` or, if it is NULL, of all;
+ * an exit code. */
+int operators_print(const char *path, int format);
 
 #endif /* TOOLS_IMPORT_MODEL_H */

@@ -12,6 +12,8 @@
 #include "io/weights/weights.h"
 #include "network/network.h"
 
+enum { MOST_NUMBERS = 64 }; /* of a constant that the command line says */
+
 /* NAME of "NAME=REST", malloc'ed, and *rest. */
 static char *split(const char *text, const char *needed, const char **rest,
                    strata_error *err)
@@ -43,6 +45,22 @@ static int read_numbers(int64_t *out, const char *text, int most)
             return n + 1;
         if (*end != 'x' && *end != ',')
             return 0;
+        text = end + 1;
+    }
+    return 0;
+}
+
+/* How many integers are in "-1" or "1,3,224"; 0: it reads otherwise. */
+static int read_integers(int64_t out[MOST_NUMBERS], const char *text)
+{
+    for (int n = 0; n < MOST_NUMBERS; n++) {
+        char *end;
+        errno = 0;
+        out[n] = strtoll(text, &end, 10);
+        if (end == text || errno || (*end && *end != ','))
+            return 0;
+        if (*end == '\0')
+            return n + 1;
         text = end + 1;
     }
     return 0;
@@ -173,34 +191,43 @@ static const struct onnx_tensor *open_array(struct model_options *o, const char 
     return NULL;
 }
 
-/* "true" and "false": which branch a model takes. */
-static const struct onnx_tensor *make_truth(struct model_options *o, bool is,
-                                            strata_error *err)
+/* What is said by a text; `bytes` are copied. */
+static const struct onnx_tensor *make_list(struct model_options *o, enum onnx_type type,
+                                           const void *bytes, size_t size, int64_t n,
+                                           strata_error *err)
 {
-    static const unsigned char truths[] = {0, 1};
+    struct said {
+        struct onnx_tensor tensor; /* first: it is freed by this address */
+        int64_t data[MOST_NUMBERS];
+    } * s;
     if (grow(&o->made, &o->made_capacity, o->n_made, sizeof(struct onnx_tensor *), err) !=
-        STRATA_OK)
+            STRATA_OK ||
+        !(s = zalloc(1, sizeof *s, "a constant", err)))
         return NULL;
-    struct onnx_tensor *t = zalloc(1, sizeof *t, "a constant", err);
-    if (!t)
-        return NULL;
-    o->made[o->n_made++] = t;
-    *t = (struct onnx_tensor){.name = "",
-                              .type = ONNX_BOOL,
-                              .rank = 1,
-                              .dims = {1},
-                              .data = &truths[is],
-                              .bytes = 1,
-                              .count = 1};
-    return t;
+    memcpy(s->data, bytes, size);
+    s->tensor = (struct onnx_tensor){.name = "",
+                                     .type = type,
+                                     .rank = 1,
+                                     .dims = {n},
+                                     .data = s->data,
+                                     .bytes = size,
+                                     .count = n};
+    o->made[o->n_made++] = &s->tensor;
+    return &s->tensor;
 }
 
 static const struct onnx_tensor *open_tensor(struct model_options *o, const char *path,
                                              strata_error *err)
 {
     const size_t n = strlen(path);
-    if (strcmp(path, "true") == 0 || strcmp(path, "false") == 0)
-        return make_truth(o, *path == 't', err);
+    int64_t numbers[MOST_NUMBERS];
+    const unsigned char truth = strcmp(path, "true") == 0;
+    const int given = read_integers(numbers, path);
+    if (truth || strcmp(path, "false") == 0) /* which branch a model takes */
+        return make_list(o, ONNX_BOOL, &truth, 1, 1, err);
+    if (given > 0)
+        return make_list(o, ONNX_INT64, numbers, (size_t)given * sizeof *numbers, given,
+                         err);
     if (n < 3 || strcmp(path + n - 3, ".pb") != 0)
         return open_array(o, path, err);
     if (grow(&o->tensors, &o->tensors_capacity, o->n_tensors, sizeof(void *), err) !=
@@ -216,7 +243,8 @@ int model_add_constant(struct model_options *o, const char *text, strata_error *
     int status = grow(&o->constants, &o->constants_capacity, o->n_constants,
                       sizeof *o->constants, err);
     char *name = status == STRATA_OK
-                     ? split(text, "NAME=FILE, as in axes=axes.npy, or NAME=true", &path, err)
+                     ? split(text, "NAME=FILE, as in axes=axes.npy, or NAME=true, NAME=3",
+                             &path, err)
                      : NULL;
     const struct onnx_tensor *t = name ? open_tensor(o, path, err) : NULL;
     if (!t) {
@@ -232,12 +260,14 @@ int model_add_state(struct model_options *o, const char *text, strata_error *err
     const char *rest;
     int status =
         grow(&o->states, &o->states_capacity, o->n_states, sizeof *o->states, err);
-    char *output =
-        status == STRATA_OK ? split(text, "OUTPUT=INPUT, as in h_next=h", &rest, err) : NULL;
+    char *output = status == STRATA_OK
+                       ? split(text, "OUTPUT=INPUT, as in h_next=h", &rest, err)
+                       : NULL;
     char *input = output ? strdup(rest) : NULL;
     if (!input) {
         free(output);
-        return err->status ? err->status : error_no_memory(err, strlen(text), "an option");
+        return err->status ? err->status
+                           : error_no_memory(err, strlen(text), "an option");
     }
     o->states[o->n_states++] = (struct import_state){output, input};
     return STRATA_OK;

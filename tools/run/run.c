@@ -56,17 +56,9 @@ static bool own_option(struct run_options *o, int option)
 static int read_inputs(strata_context *c, const strata_engine *e,
                        const struct run_options *o, strata_error *err)
 {
-    const struct execution *x = e->execution;
-    bool *given = zalloc(x->n_bindings, sizeof *given, "inputs", err);
+    bool *given = zalloc(e->execution->n_bindings, sizeof *given, "inputs", err);
     int status =
         given ? run_read_given(c, e, &o->common, o->item, given, err) : STRATA_ENOMEM;
-    for (size_t i = 0; i < x->n_inputs && status == STRATA_OK; i++)
-        if (!given[i])
-            status =
-                error_set(err, STRATA_EINVAL,
-                          "input '%s' is not given; add --input %s=FILE, or "
-                          "--input %s=random:1",
-                          x->bindings[i].name, x->bindings[i].name, x->bindings[i].name);
     free(given);
     return status;
 }
@@ -152,7 +144,9 @@ static int run_network(const struct run_options *o, const char *path, strata_err
 static int run_run(int argc, char **argv)
 {
     struct run_options o = {
-        .common = {.outputs_named = true, .outputs_piped = true}, .top = 5, .repeat = 1};
+        .common = {.inputs_needed = true, .outputs_named = true, .outputs_piped = true},
+        .top = 5,
+        .repeat = 1};
     strata_error err;
     int option, code = EXIT_OK;
     error_clear(&err);

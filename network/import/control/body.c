@@ -107,14 +107,18 @@ bool control_integer(struct import *im, struct node *n, int value, const char *w
                            what);
         return false;
     }
-    if (v)
-        import_want(im, v);
-    import_refuse_node(im, n, NULL,
-                       v && *v->name ? "%s is not constant; it is '%s': give --constant "
-                                       "NAME=FILE, or NAME=true or NAME=false, for what "
-                                       "it comes from"
-                                     : "%s is not constant; it hangs on values%s",
-                       what, v ? v->name : "");
+    const char *origin = v ? import_want(im, v) : NULL;
+    if (v && *v->name && origin)
+        import_refuse_node(im, n, NULL,
+                           "%s is not constant; it is '%s': give --constant %s=FILE, "
+                           "where FILE may be a number, true or false",
+                           what, v->name, origin);
+    else
+        import_refuse_node(im, n, NULL,
+                           v && *v->name ? "%s is not constant; it is '%s': give "
+                                           "--constant NAME=FILE for what it comes from"
+                                         : "%s is not constant; it hangs on values%s",
+                           what, v ? v->name : "");
     return false;
 }
 

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "core/alloc.h"
 #include "formats/format.h"
 
 #define HINT                                                                             \
@@ -168,6 +169,33 @@ static void keep_none(struct import *im, struct node *n)
     counted_give(im, n, 0, counted_integer(im, 0), 0);
 }
 
+/* The most that a number of a run may be: what a Min or a Clip says, or `all`. */
+static int64_t number_most(const struct import *im, int value, int64_t all)
+{
+    static const char *const same[] = {"Cast", "Identity", "Reshape", "Squeeze",
+                                       "Unsqueeze"};
+    const struct node *n = graph_value(&im->g, value)->node;
+    for (size_t i = 0; n && i < ARRAY_LENGTH(same); i++)
+        if (strcmp(n->op, same[i]) == 0)
+            return number_most(im, n->in[0], all);
+    const bool least = n && strcmp(n->op, "Min") == 0,
+               clips = n && strcmp(n->op, "Clip") == 0;
+    for (int k = clips ? 2 : 0; (least || clips) && k < n->n_in; k++) {
+        const struct value *v = graph_value(&im->g, n->in[k]);
+        if (v && v->constant && value_count(v) == 1 && value_integer(v, 0) < all)
+            all = value_integer(v, 0);
+    }
+    return all;
+}
+
+/* A number of a run as one of rows: a scalar, not below 0. */
+static int number_rows(struct import *im, const struct node *n, int value)
+{
+    const int scalar = counted_reshape(im, n, value, 0, NULL);
+    const int wide = counted_cast(im, n, scalar, ONNX_INT64);
+    return counted_two(im, n, "Max", wide, counted_integer(im, 0));
+}
+
 /* Boxes that do not count get the lowest score, above which a kept one has to be. */
 void counted_suppress(struct import *im, struct node *n)
 {
@@ -186,15 +214,17 @@ void counted_suppress(struct import *im, struct node *n)
         keep_none(im, n);
         return;
     }
-    if (!most->constant && !counted_is_size(im, n->in[2]))
-        return;
     if (counted_axis(im, n->in[0]) >= 0 && counted_axis(im, n->in[0]) != 1) {
         import_refuse_node(im, n, NULL, "how many images it has hangs on values: " HINT);
         return;
     }
-    const int wanted = most->constant ? VALUE_NONE : counted_element(im, n, n->in[2], 0);
-    const int64_t limit = counted_most(im, n->in[2], 0);
-    const int64_t kept = limit < all ? limit : all;
+    const bool bounded = most->constant || counted_is_size(im, n->in[2]);
+    const int wanted = most->constant ? VALUE_NONE
+                       : bounded      ? counted_element(im, n, n->in[2], 0)
+                                      : number_rows(im, n, n->in[2]);
+    const int64_t limit =
+        bounded ? counted_most(im, n->in[2], 0) : number_most(im, n->in[2], all);
+    const int64_t kept = limit < 1 ? 1 : limit < all ? limit : all;
     if (counted_axis(im, n->in[0]) >= 0 && counted_axis(im, n->in[1]) < 0)
         counted_tell(im, n->in[1], counted_of(im, n->in[0])->rows, 2);
     if (counted_axis(im, n->in[1]) == 2)

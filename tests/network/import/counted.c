@@ -120,6 +120,12 @@ static const struct counted_case {
                 "node Concat sh,s0,s1 -> f axis=0\nnode Cast f -> w to=1\noutput w\n",
      {{3, 3, 0, 3, 0, 3}, {0, 3, 0, 3, 0, 3}, {6, 3, 0, 3, 0, 3}},
      6},
+    {"boxes of which as many are wanted as a run says, to a most",
+     KEPT BOXES "init at i 1 3\nnode Gather x,at -> f\nnode Cast f -> g to=7\n"
+                "init two i 1 2\nnode Add g,a -> g1\nnode Min g1,two -> n2\nnode NonMaxSuppression b3,s3,n2,iou -> k2\n"
+                "node Gather k2,last -> k3 axis=1\nnode Cast k3 -> y2 to=1\noutput y2\n",
+     {{2, -1}, {-1, -1}, {1, 3}},
+     2},
     {"places of floats, by rows",
      "input x f 6\nnode Relu x -> r\nnode NonZero r -> i\n"
      "node Transpose i -> t perm=[1,0]\nnode Cast t -> y to=1\noutput y\n",
