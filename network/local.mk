@@ -97,6 +97,7 @@ NETWORK_SOURCES = \
 	network/import/pattern/attempt.h \
 	network/import/pattern/attention.c \
 	network/import/pattern/columns.c \
+	network/import/pattern/dynamic.c \
 	network/import/pattern/find.c \
 	network/import/pattern/linear.c \
 	network/import/pattern/linear.h \
