@@ -97,7 +97,6 @@ NETWORK_SOURCES = \
 	network/import/pattern/attempt.h \
 	network/import/pattern/attention.c \
 	network/import/pattern/columns.c \
-	network/import/pattern/dynamic.c \
 	network/import/pattern/find.c \
 	network/import/pattern/linear.c \
 	network/import/pattern/linear.h \
@@ -118,6 +117,7 @@ NETWORK_SOURCES = \
 	network/import/pattern/parse.h \
 	network/import/pattern/pattern.h \
 	network/import/pattern/places.c \
+	network/import/pattern/quantized.c \
 	network/import/pattern/scale.c \
 	network/import/pattern/scores.c \
 	network/import/pattern/scores.h \
