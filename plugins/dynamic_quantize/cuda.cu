@@ -69,7 +69,7 @@ static __global__ void __launch_bounds__(CUDA_BLOCK)
 static unsigned blocks_of(int64_t n)
 {
     const int64_t blocks = (n + CUDA_BLOCK - 1) / CUDA_BLOCK;
-    return (unsigned)(blocks < 1 ? 1 : blocks < BLOCKS ? blocks : BLOCKS);
+    return (unsigned)(blocks < 1 ? 1 : blocks < BLOCKS ? blocks : (int64_t)BLOCKS);
 }
 
 static size_t dynamic_workspace(const strata_node *n)
