@@ -34,7 +34,8 @@ def run_command(arguments: Sequence[str]) -> str:
                           check=False, env=_cuda.environment())
     if done.returncode != 0:
         text = done.stderr.strip() or f"strata {arguments[0]} ended with {done.returncode}"
-        raise _errors.make(_STATUS.get(done.returncode, 14), text)
+        raise _errors.make(_STATUS.get(done.returncode, 14),
+                           text.removeprefix("strata: error: "))
     return done.stdout
 
 

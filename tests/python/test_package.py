@@ -33,6 +33,13 @@ class Loading(unittest.TestCase):
             with self.assertRaisesRegex(strata.ArgumentError, "planned already"):
                 strata.load(Path(folder) / "net.engine", define={"batch": 3})
 
+    def test_a_damaged_model_is_told_of(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "net.onnx"
+            path.write_bytes(b":\5")
+            with self.assertRaisesRegex(strata.ArgumentError, f"^{path}: byte 0x1: "):
+                strata.load(path)
+
     def test_names_of_files_are_bytes(self):
         with tempfile.TemporaryDirectory() as folder:
             for name in (b"net.ini", "ü 日.ini".encode(), b"\xff.ini"):
