@@ -8,7 +8,7 @@
 
 #include "plugins/common/dense.h"
 #include "plugins/common/element.h"
-#include "plugins/common/quantized/rows.h"
+#include "plugins/common/bytes/rows.h"
 #include "plugins/common/walk.h"
 
 #ifdef ELEMENT_X86
