@@ -69,8 +69,8 @@ static inline int quantize_rows_run(const struct quantize_operands *o, span_tile
     const strata_tensor *operand[] = {&o->y, &o->x, &o->scale, &o->zero};
     const int32_t last = o->y.rank - 1;
     if (quantize_is_flat(o)) {
-        const strata_tensor one = {.count = 1, .rank = 1, .dims = {1}, .vector = 1,
-                                   .vector_dim = -1};
+        const strata_tensor one = {
+            .count = 1, .rank = 1, .dims = {1}, .vector = 1, .vector_dim = -1};
         const strata_tensor y = quantize_flat(&o->y), x = quantize_flat(&o->x);
         const strata_tensor *flat[] = {&y, &x, &one, &one};
         span_run(flat, 4, QUANTIZE_STRETCH, tile, o);
