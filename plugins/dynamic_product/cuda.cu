@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * DynamicProduct on CUDA: a block has 64 rows by 64 columns, a thread 4 by 4 of them, four
- * products an instruction. Zeros come off by what rows and columns sum up to, which the
- * same instruction counts.
+ * DynamicProduct on CUDA: a block has 64 rows by 64 columns, a thread 4 by 4 of them,
+ * four products an instruction. Zeros come off by what rows and columns sum up to, which
+ * the same instruction counts.
  */
 #include "kernels/layer.cuh"
 #include "plugins/dynamic_product/product.h"

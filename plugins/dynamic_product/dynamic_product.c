@@ -68,10 +68,10 @@ static int dynamic_shape(const strata_node *n)
     if (status != STRATA_OK)
         return status;
     if (w->rank != 2 || w->dims[0] != x->dims[x->rank - 1])
-        return STRATA_FAIL(n, STRATA_EINVAL,
-                           "the weight has %lld rows, x %lld columns; these must be equal",
-                           (long long)(w->rank ? w->dims[0] : 0),
-                           (long long)x->dims[x->rank - 1]);
+        return STRATA_FAIL(
+            n, STRATA_EINVAL,
+            "the weight has %lld rows, x %lld columns; these must be equal",
+            (long long)(w->rank ? w->dims[0] : 0), (long long)x->dims[x->rank - 1]);
     n->out[0].dtype = STRATA_FP32;
     n->out[0].rank = x->rank;
     memcpy(n->out[0].dims, x->dims, sizeof n->out[0].dims);
@@ -223,10 +223,11 @@ static void finish(const struct job *j, int64_t m, int64_t column, const int32_t
     struct dynamic_end end = j->end;
     float *y = (float *)j->run->out[0].data + at;
     end.sum = j->sums[m];
-    s->kernel->finish(
-        y, sums, &c, &end,
-        e->flags & STRATA_EPILOGUE_RESIDUAL ? (const float *)e->residual->data + at : NULL,
-        n);
+    s->kernel->finish(y, sums, &c, &end,
+                      e->flags & STRATA_EPILOGUE_RESIDUAL
+                          ? (const float *)e->residual->data + at
+                          : NULL,
+                      n);
     if (e->flags & STRATA_EPILOGUE_ACTIVATION)
         activate_row(e->activation, e->alpha, e->beta, y, n);
 }

@@ -2,7 +2,8 @@ plugin_LTLIBRARIES += plugins/dynamic_product.la
 plugins_dynamic_product_la_SOURCES = plugins/dynamic_product/dynamic_product.c \
 	plugins/dynamic_product/product.h \
 	plugins/dynamic_product/tile.c
-plugins_dynamic_product_la_CFLAGS = $(CFLAGS_FOR_PLUGINS) -ffp-contract=off
+plugins_dynamic_product_la_CFLAGS = $(CFLAGS_FOR_PLUGINS) -ffp-contract=off \
+	-fno-trapping-math
 plugins_dynamic_product_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_dynamic_product_la_LIBADD = $(POINTWISE_LIBS)
 LAYER_CASES += tests/plugins/dynamic_product.c

@@ -8,7 +8,7 @@
 #include <strata/layers.h>
 #include <strata/plugin.h>
 
-enum { DYNAMIC_X, DYNAMIC_SCALE, DYNAMIC_ZERO };                                /* inputs */
+enum { DYNAMIC_X, DYNAMIC_SCALE, DYNAMIC_ZERO };                             /* inputs */
 enum { DYNAMIC_WEIGHT, DYNAMIC_BIAS, DYNAMIC_FACTORS, DYNAMIC_WEIGHT_ZERO }; /* weights */
 
 /* Of a weight of one number, or one a column: that of column `n`. */
@@ -23,11 +23,11 @@ enum { DYNAMIC_ROWS = 12, DYNAMIC_COLUMNS = 32 }; /* of the largest tile */
 
 /* Sums of `rows` rows by one panel of columns: of x times the weight as they are. */
 struct dynamic_tile {
-    const char *x;      /* as staged */
-    int64_t row;        /* bytes from one to the next */
-    const int8_t *w;    /* the panel: [step][column][group] */
-    int64_t steps;      /* of `group` products */
-    int32_t *sums;      /* [row][column] */
+    const char *x;   /* as staged */
+    int64_t row;     /* bytes from one to the next */
+    const int8_t *w; /* the panel: [step][column][group] */
+    int64_t steps;   /* of `group` products */
+    int32_t *sums;   /* [row][column] */
 };
 
 /* Numbers of a panel's columns. */
@@ -47,11 +47,11 @@ typedef void dynamic_tile_fn(const struct dynamic_tile *t);
 
 /* A way to sum. */
 struct dynamic_kernel {
-    int32_t group;   /* products of a column that lie side by side */
-    int32_t columns; /* of a panel */
-    int32_t rows;    /* of a tile, at most */
-    int32_t size;    /* bytes of an element of x as staged */
-    double parallel; /* products that pay for a thread team */
+    int32_t group;                 /* products of a column that lie side by side */
+    int32_t columns;               /* of a panel */
+    int32_t rows;                  /* of a tile, at most */
+    int32_t size;                  /* bytes of an element of x as staged */
+    double parallel;               /* products that pay for a thread team */
     dynamic_tile_fn *const *tiles; /* by rows less one */
     /* One row of x to `to`, zeros up to `padded`; what it sums up to. */
     uint32_t (*stage)(void *to, const uint8_t *x, int64_t n, int64_t padded);

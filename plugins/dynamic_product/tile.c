@@ -38,8 +38,8 @@ ROW_INLINE void finish_row(float *restrict y, const int32_t *restrict sums,
     const struct dynamic_columns l = *c;
     const struct dynamic_end d = *e;
     for (int64_t i = 0; i < n; i++) {
-        const uint32_t whole = (uint32_t)sums[i] - d.zero * (uint32_t)l.sum[i] -
-                               d.sum * (uint32_t)l.zero[i];
+        const uint32_t whole =
+            (uint32_t)sums[i] - d.zero * (uint32_t)l.sum[i] - d.sum * (uint32_t)l.zero[i];
         y[i] = (float)(int32_t)whole * (d.scale * l.factor[i]) + l.bias[i];
     }
     for (int64_t i = 0; i < n && residual; i++)
@@ -66,7 +66,8 @@ static void tile_plain(const struct dynamic_tile *t)
     for (int64_t s = 0; s < t->steps; s++)
         for (int c = 0; c < DYNAMIC_COLUMNS; c++)
             for (int g = 0; g < GROUP; g++)
-                t->sums[c] += x[s * GROUP + g] * t->w[(s * DYNAMIC_COLUMNS + c) * GROUP + g];
+                t->sums[c] +=
+                    x[s * GROUP + g] * t->w[(s * DYNAMIC_COLUMNS + c) * GROUP + g];
 }
 
 STAGE(bytes, , uint8_t)
@@ -116,7 +117,8 @@ AVX2_INLINE void tile_pairs(const struct dynamic_tile *t, int rows)
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
         for (int k = 0; k < PAIR_VECTORS; k++)
-            _mm256_storeu_si256((__m256i *)(t->sums + r * PAIR_COLUMNS + k * 8), sum[r][k]);
+            _mm256_storeu_si256((__m256i *)(t->sums + r * PAIR_COLUMNS + k * 8),
+                                sum[r][k]);
 }
 
 #define PAIRS(rows)                                                                      \
@@ -146,8 +148,7 @@ static const struct dynamic_kernel avx2 = {
 
 /* ---- AVX-512 VNNI ------------------------------------------------------------------ */
 
-#define VNNI                                                                             \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma")))
+#define VNNI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma")))
 #define VNNI_INLINE VNNI static inline __attribute__((always_inline))
 enum { VNNI_LANES = 16, VNNI_VECTORS = 2 };
 
@@ -175,7 +176,8 @@ VNNI_INLINE void tile_fours(const struct dynamic_tile *t, int rows)
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
         for (int k = 0; k < VNNI_VECTORS; k++)
-            _mm512_storeu_si512(t->sums + r * DYNAMIC_COLUMNS + k * VNNI_LANES, sum[r][k]);
+            _mm512_storeu_si512(t->sums + r * DYNAMIC_COLUMNS + k * VNNI_LANES,
+                                sum[r][k]);
 }
 
 #define FOURS(rows)                                                                      \
@@ -204,8 +206,8 @@ static const struct dynamic_kernel vnni = {
     .rows = DYNAMIC_ROWS,
     .size = 1,
     .parallel = 1 << 19,
-    .tiles = ARRAY_OF(fours_1, fours_2, fours_3, fours_4, fours_5, fours_6, fours_7, fours_8,
-                      fours_9, fours_10, fours_11, fours_12),
+    .tiles = ARRAY_OF(fours_1, fours_2, fours_3, fours_4, fours_5, fours_6, fours_7,
+                      fours_8, fours_9, fours_10, fours_11, fours_12),
     .stage = stage_fours,
     .finish = finish_vnni,
 };

@@ -5,7 +5,8 @@
  */
 #include "kernels/layer.cuh"
 
-enum { BLOCKS = 264, Y = 0, SCALE = 1, ZERO = 2 };
+#define BLOCKS 264
+enum { Y, SCALE, ZERO };
 
 struct range {
     float low, high;

@@ -8,7 +8,7 @@
 
 #include "plugins/common/dense.h"
 #include "plugins/common/element.h"
-#include "plugins/common/quantized/rows.h"
+#include "plugins/common/bytes/rows.h"
 #include "plugins/common/walk.h"
 
 #ifdef ELEMENT_X86
@@ -98,8 +98,10 @@ static struct range range_of(const float *x, int64_t n)
 {
     range_row *row = range_for();
     float low = 0, high = 0;
-#pragma omp parallel for schedule(static) reduction(min : low) reduction(max : high)     \
-    if (n >= WALK_PARALLEL)
+#pragma omp parallel for schedule(static) reduction(min                                  \
+                                                    : low)                               \
+    reduction(max                                                                        \
+              : high) if (n >= WALK_PARALLEL)
     for (int64_t at = 0; at < n; at += WALK_GRAIN) {
         const struct range r = row((struct range){low, high}, x + at,
                                    n - at < WALK_GRAIN ? n - at : WALK_GRAIN);

@@ -1,11 +1,9 @@
 plugin_LTLIBRARIES += plugins/dynamic_quantize.la
-plugins_dynamic_quantize_la_SOURCES = plugins/dynamic_quantize/dynamic_quantize.c \
-	plugins/common/quantized/rows.c \
-	plugins/common/quantized/rows.h
+plugins_dynamic_quantize_la_SOURCES = plugins/dynamic_quantize/dynamic_quantize.c
 plugins_dynamic_quantize_la_CFLAGS = $(CFLAGS_FOR_PLUGINS) -ffp-contract=off \
 	-fno-math-errno -fno-trapping-math
 plugins_dynamic_quantize_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
-plugins_dynamic_quantize_la_LIBADD = $(M_LIBS)
+plugins_dynamic_quantize_la_LIBADD = $(BYTES_LIBS)
 LAYER_CASES += tests/plugins/dynamic_quantize.c
 
 CUDA_PLUGIN_KERNELS += plugins/dynamic_quantize/cuda.cu
