@@ -4,12 +4,14 @@
  * and group of linear tensors) are held by a warp, a block or a cluster; longer ones, few
  * long ones and channels that lie side by side go in pieces.
  */
+#include "kernels/counting.cuh"
 #include "plugins/normalization/pieces.cuh"
 #include "plugins/normalization/rows.cuh"
 
 #define HELD_ROW (NORM_ROW_THREADS * NORM_HELD) /* elements a block holds */
 #define FEW_ROWS 32                             /* too few for a block each */
 #define MUCH_ROW 8192                           /* elements, to which that applies */
+#define NORM_COUNTED 8192                       /* elements of rows that teams take */
 
 /* How a node's memory lies. */
 struct norm_shape {
@@ -77,6 +79,7 @@ static norm_job norm_job_of(const strata_run *r)
     job.each = s.groups ? s.channels / s.groups : 1;
     job.plane = s.depth;
     job.activation = epilogue_of(r).activation;
+    job.counters = r->ctx ? (uint32_t *)counting_of(r) : NULL;
     return job;
 }
 
@@ -175,6 +178,16 @@ static bool norm_once(const strata_run *r)
            norm_slab_run(job, dtype, s.blocks, s.channels, layer_stream(r));
 }
 
+/* Of long rows alone, which teams.cu hands out one by one. */
+static int norm_ctx_open(const strata_node *n, const void *, void *ctx)
+{
+    const strata_normalization *p = (const strata_normalization *)n->params;
+    const bool counted = n->in[0].count > 0 && n->in[0].dtype != STRATA_FP32 &&
+                         p->kind == STRATA_NORMALIZATION_LAYER &&
+                         norm_shape_of(p, &n->in[0]).cols > NORM_COUNTED;
+    return counted ? counting_open(n, ctx, 2 * sizeof(uint32_t)) : STRATA_OK;
+}
+
 static int norm_run(const strata_run *r)
 {
     if (norm_once(r))
@@ -252,8 +265,11 @@ static const strata_impl impls[] = {
      .name = "cuda",
      .rows = STRATA_ARRAY(rows),
      .activations = CUDA_ALL_ACTIVATIONS,
+     .ctx_size = sizeof(counting_context),
      .accept = norm_accept,
      .workspace = norm_workspace,
+     .ctx_open = norm_ctx_open,
+     .ctx_close = counting_close,
      .run = norm_run,
      .bandwidth = 0.9},
     {.id = 2,

@@ -79,4 +79,8 @@ bool norm_packed(const norm_job &job, cudaStream_t stream);
 template <typename T>
 bool norm_pairs(const norm_job &job, cudaStream_t stream);
 
+/* The same by teams.cu, where a context counts. */
+template <typename T>
+bool norm_teams(const norm_job &job, cudaStream_t stream);
+
 #endif /* PLUGINS_NORMALIZATION_HELD_CUH */

@@ -13,7 +13,8 @@ CUDA_PLUGIN_KERNELS += plugins/normalization/cuda.cu \
 	plugins/normalization/ring.cu \
 	plugins/normalization/short.cu \
 	plugins/normalization/slab.cu \
-	plugins/normalization/stream.cu
+	plugins/normalization/stream.cu \
+	plugins/normalization/teams.cu
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/normalization-cuda.la
 plugins_normalization_cuda_la_SOURCES =
@@ -27,6 +28,7 @@ plugins_normalization_cuda_la_LIBADD = plugins/normalization/cuda.lo \
 	plugins/normalization/short.lo \
 	plugins/normalization/slab.lo \
 	plugins/normalization/stream.lo \
+	plugins/normalization/teams.lo \
 	$(CUDA_LIBS)
 endif
 

@@ -322,6 +322,9 @@ static bool ring_choose(const norm_job &job, bool clusters, cudaStream_t stream)
         return true;
     if (n <= (job.bias ? PACKED_BIASED : 16384) && norm_packed<T>(job, stream))
         return true;
+    if constexpr (sizeof(T) == 2)
+        if (norm_teams<T>(job, stream))
+            return true;
     if (n >= PACKED_FULL && n <= 16384 && !job.residual && ring_cache_keeps_up() &&
         norm_packed<T>(job, stream))
         return true;
