@@ -10,19 +10,18 @@
 #include "kernels/shared.cuh"
 #include "plugins/normalization/packed.cuh"
 
-#define TEAMS 2      /* of a block */
+#define TEAMS 2 /* of a block */
 #define TEAM_WARPS 16
 #define TEAM_THREADS (TEAM_WARPS * 32)
-#define TEAM_PACKS 4 /* of a row, that a thread holds */
-#define TEAM_WEIGHTS (2 * TEAM_PACKS * TEAM_THREADS) /* float4 of scale, and of bias */
 
-/* A thread's part of rows. */
-template <typename T>
+/* A thread's part of rows, at most P packs of each. */
+template <typename T, int P>
 struct team_rows {
-    typedef packed_part<T, TEAM_PACKS, false> part;
-    static const int N = part::N;
+    typedef packed_part<T, P, false> part;
+    static const int N = part::N, Slots = P * TEAM_THREADS; /* of a team's row */
+    static const int Weights = Slots * N / 4; /* scale's float4, and bias's */
     uint4 *slot;
-    const float4 *scale; /* bias: TEAM_WEIGHTS behind */
+    const float4 *scale; /* bias: Weights behind */
     const norm_job &job;
     int packs, lane, count; /* packs: of a row; count: the thread's */
 
@@ -35,7 +34,7 @@ struct team_rows {
     {
         const uint4 *x = begin(row);
 #pragma unroll
-        for (int i = 0; i < TEAM_PACKS; i++) {
+        for (int i = 0; i < P; i++) {
             p.x[i] = {};
             if (i < count && row < (int)job.rows)
                 p.x[i] = load_past(x + i * TEAM_THREADS);
@@ -46,7 +45,7 @@ struct team_rows {
     {
         const uint4 *x = begin(row);
 #pragma unroll
-        for (int i = 0; i < TEAM_PACKS; i++)
+        for (int i = 0; i < P; i++)
             if (i < count && row < (int)job.rows)
                 copy_ahead<16>(slot + i * TEAM_THREADS, x + i * TEAM_THREADS);
         end_copies();
@@ -57,7 +56,7 @@ struct team_rows {
     {
         await_copies<0>();
 #pragma unroll
-        for (int i = 0; i < TEAM_PACKS; i++) {
+        for (int i = 0; i < P; i++) {
             p.x[i] = {};
             if (i < count)
                 p.x[i] = slot[i * TEAM_THREADS];
@@ -69,7 +68,7 @@ struct team_rows {
     {
         uint4 *y = (uint4 *)job.y + (int64_t)row * packs + lane;
 #pragma unroll
-        for (int i = 0; i < TEAM_PACKS; i++) {
+        for (int i = 0; i < P; i++) {
             pack<T, N> out;
             if (i >= count)
                 continue;
@@ -79,28 +78,29 @@ struct team_rows {
                 const float4 *weights = scale + (i * N + k) / 4 * TEAM_THREADS;
                 p.take(v, i);
                 packed_round(&out.v[k], v + k, mean, factor, weights[0],
-                             weights[TEAM_WEIGHTS]);
+                             weights[Weights]);
             }
             store_past(y + i * TEAM_THREADS, *(const uint4 *)&out);
         }
     }
 };
 
-/* Scale and bias as threads will read them, a team's each at another address; blocks
- * begin at different columns, so that they do not all ask for the same ones at once. */
-template <int N>
+/* Scale and bias as threads will read them, a line of both teams' threads after the
+ * other; blocks begin at different lines, so that they do not all ask for the same
+ * columns. */
+template <typename T, int P>
 static __device__ inline void team_weights(float4 *to, const norm_job &job, int team,
                                            int lane)
 {
-    const int Lines = 4 * TEAM_PACKS;
+    const int N = team_rows<T, P>::N, Lines = P * N / 4; /* of each of them */
 #pragma unroll
-    for (int k = 0; k < Lines / TEAMS; k++) {
-        const int line = (team + k * TEAMS + (int)blockIdx.x) % Lines;
-        const int place = line % (Lines / 2);
+    for (int k = 0; k < 2 * Lines / TEAMS; k++) {
+        const int line = (team + k * TEAMS + (int)blockIdx.x) % (2 * Lines);
+        const int part = line % Lines;
         const int column =
-            (lane + place / (N / 4) * TEAM_THREADS) * N + place % (N / 4) * 4;
-        const float *from = line < Lines / 2 ? job.scale : job.bias;
-        const float none = line < Lines / 2 ? 1 : 0;
+            (lane + part / (N / 4) * TEAM_THREADS) * N + part % (N / 4) * 4;
+        const float *from = line < Lines ? job.scale : job.bias;
+        const float none = line < Lines ? 1 : 0;
         if (!from)
             to[line * TEAM_THREADS + lane] = make_float4(none, none, none, none);
         else if (column < (int)job.cols)
@@ -114,35 +114,35 @@ struct team_part {
     float sum, square;
 };
 
-/* Of a thread's first packs, each = count * N elements; about the first of these, so that
- * no more bits cancel than their number has. */
+/* Of all packs of a thread; about its first element, one of those measured, so that no
+ * more bits cancel than their number has. */
 template <typename Part>
-static __device__ inline team_part team_measure(const Part &p, int count, float each)
+static __device__ inline team_part team_measure(const Part &p)
 {
+    const int E = Part::Packs * Part::N;
     float sum[4] = {}, square[4] = {}, v[Part::N];
     p.take(v, 0);
     const float pivot = v[0];
 #pragma unroll
-    for (int i = 0; i < TEAM_PACKS; i++) {
+    for (int i = 0; i < Part::Packs; i++) {
         p.take(v, i);
-        if (i < count)
 #pragma unroll
-            for (int k = 0; k < Part::N; k++) {
-                const float d = v[k] - pivot;
-                sum[k % 4] += d;
-                square[k % 4] += d * d;
-            }
+        for (int k = 0; k < Part::N; k++) {
+            const float d = v[k] - pivot;
+            sum[k % 4] += d;
+            square[k % 4] += d * d;
+        }
     }
     const float s = sum[0] + sum[1] + (sum[2] + sum[3]);
     const float q = square[0] + square[1] + (square[2] + square[3]);
-    return {fmaf(pivot, each, s), fmaxf(q - s * __fdividef(s, each), 0)};
+    return {fmaf(pivot, E, s), fmaxf(q - s * (s * (1.0f / E)), 0)};
 }
 
 /* Of parts of `each` elements that some lanes have, two sums in one chain (Chan, Golub
  * and LeVeque). */
 static __device__ inline void team_join(team_part &t, int lanes, float each)
 {
-    float half = __fdividef(0.5f, each);
+    float half = 0.5f / each;
 #pragma unroll
     for (int d = 16; d > 0; d /= 2) {
         if (d >= lanes)
@@ -161,15 +161,16 @@ static __device__ inline void team_barrier(int team)
     asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "n"(TEAM_THREADS) : "memory");
 }
 
-/* Mean and squares of a row, from its threads'. Even: all of them have `count` packs. */
+/* Mean and squares of a row, from its threads'. Even: all of them have all their packs.
+ */
 template <bool Even, typename Part>
 static __device__ inline row_part team_moments(Part &p, row_part *parts, int team,
                                                int count, float elements)
 {
     const int warp = (int)threadIdx.x % TEAM_THREADS / 32;
     if constexpr (Even) {
-        const float each = (float)(count * Part::N);
-        team_part t = team_measure(p, count, each);
+        const float each = Part::Packs * Part::N;
+        team_part t = team_measure(p);
         team_join(t, 32, each);
         if (threadIdx.x % 32 == 0)
             parts[warp] = {t.sum, 0, t.square, 0};
@@ -192,33 +193,35 @@ template <typename Part>
 static __device__ inline void team_forget(Part &p, uint32_t zero)
 {
 #pragma unroll
-    for (int i = 0; i < TEAM_PACKS; i++)
+    for (int i = 0; i < Part::Packs; i++)
         p.x[i] = {p.x[i].x ^ zero, p.x[i].y ^ zero, p.x[i].z ^ zero, p.x[i].w ^ zero};
 }
 
 /* A team has its first two rows by its number, and the others in the order in which they
- * are asked for. job.counters: rows asked for, teams that ended; zeros again at the end. */
-template <typename T, bool Even>
+ * are asked for. job.counters: rows asked for, teams that ended; zeros again at the end.
+ */
+template <typename T, int P, bool Even>
 static __global__ void __launch_bounds__(TEAMS *TEAM_THREADS, 1)
     teams_kernel(const __grid_constant__ norm_job job, uint32_t zero)
 {
     wait_for_previous();
     launch_next();
-    typedef team_rows<T> shape;
+    typedef team_rows<T, P> shape;
     extern __shared__ float4 teams_memory[];
     __shared__ row_part parts[TEAMS][2][TEAM_WARPS];
     __shared__ int handed[TEAMS][2];
     const int team = (int)threadIdx.x / TEAM_THREADS;
     const int lane = (int)threadIdx.x % TEAM_THREADS;
     const int packs = (int)job.cols / shape::N, all = TEAMS * (int)gridDim.x;
-    const int count = packs > lane ? (packs - lane + TEAM_THREADS - 1) / TEAM_THREADS : 0;
-    uint4 *slots = (uint4 *)(teams_memory + 2 * TEAM_WEIGHTS);
-    const shape rows = {slots + team * TEAM_PACKS * TEAM_THREADS + lane,
-                        teams_memory + lane, job, packs, lane, count};
+    const int some = packs > lane ? (packs - lane + TEAM_THREADS - 1) / TEAM_THREADS : 0;
+    const int count = Even ? P : some;
+    uint4 *slots = (uint4 *)(teams_memory + 2 * shape::Weights);
+    const shape rows = {
+        slots + team * shape::Slots + lane, teams_memory + lane, job, packs, lane, count};
     int row = team * (int)gridDim.x + (int)blockIdx.x, next = row + all, asked = 0;
     typename shape::part part;
     rows.load(part, row);
-    team_weights<shape::N>(teams_memory, job, team, lane);
+    team_weights<T, P>(teams_memory, job, team, lane);
     rows.fetch(next);
     if (lane == 0)
         asked = (int)atomicAdd(job.counters, 1u);
@@ -251,23 +254,34 @@ static __global__ void __launch_bounds__(TEAMS *TEAM_THREADS, 1)
 
 /* ---- launches ---------------------------------------------------------------------- */
 
-template <typename T>
-bool norm_teams(const norm_job &job, cudaStream_t stream)
+template <typename T, int P, bool Even>
+static bool teams_launch(const norm_job &job, cudaStream_t stream)
 {
-    const int N = 16 / (int)sizeof(T), packs = TEAM_PACKS * TEAM_THREADS;
-    const size_t bytes =
-        (size_t)2 * TEAM_WEIGHTS * sizeof(float4) + (size_t)TEAMS * packs * sizeof(uint4);
+    typedef team_rows<T, P> shape;
+    const auto kernel = teams_kernel<T, P, Even>;
+    const size_t bytes = (size_t)2 * shape::Weights * sizeof(float4) +
+                         (size_t)TEAMS * shape::Slots * sizeof(uint4);
     const int64_t blocks = device_attribute(cudaDevAttrMultiProcessorCount);
-    const auto kernel = job.cols / N % TEAM_THREADS == 0 ? teams_kernel<T, true>
-                                                         : teams_kernel<T, false>;
-    if (!job.counters || job.measure != NORM_CENTRED || job.residual || job.sum ||
-        job.cols > packs * N || job.rows < TEAMS * blocks || job.rows > 0x3fffffff ||
+    if (job.rows < TEAMS * blocks || job.rows > 0x3fffffff ||
         device_attribute(cudaDevAttrComputeCapabilityMajor) < 8 ||
         shared_allow((const void *)kernel, bytes) != cudaSuccess)
         return give_up();
     launch_overlapped(kernel, (unsigned)blocks, TEAMS * TEAM_THREADS, bytes, stream, job,
                       0u);
     return true;
+}
+
+template <typename T>
+bool norm_teams(const norm_job &job, cudaStream_t stream)
+{
+    const int64_t packs = job.cols / (16 / (int)sizeof(T));
+    if (!job.counters || job.measure != NORM_CENTRED || job.residual || job.sum)
+        return false;
+    return packs < 3 * TEAM_THREADS    ? teams_launch<T, 3, false>(job, stream)
+           : packs == 3 * TEAM_THREADS ? teams_launch<T, 3, true>(job, stream)
+           : packs < 4 * TEAM_THREADS  ? teams_launch<T, 4, false>(job, stream)
+           : packs == 4 * TEAM_THREADS ? teams_launch<T, 4, true>(job, stream)
+                                       : false;
 }
 
 template bool norm_teams<__half>(const norm_job &job, cudaStream_t stream);
