@@ -11,7 +11,7 @@
 #define HELD_ROW (NORM_ROW_THREADS * NORM_HELD) /* elements a block holds */
 #define FEW_ROWS 32                             /* too few for a block each */
 #define MUCH_ROW 8192                           /* elements, to which that applies */
-#define NORM_COUNTED 8192                       /* elements of rows that teams take */
+#define NORM_COUNTED 8192                       /* above it rows are handed out */
 
 /* How a node's memory lies. */
 struct norm_shape {
@@ -178,7 +178,7 @@ static bool norm_once(const strata_run *r)
            norm_slab_run(job, dtype, s.blocks, s.channels, layer_stream(r));
 }
 
-/* Of long rows alone, which teams.cu hands out one by one. */
+/* Of long rows alone, which long.cu hands out one by one. */
 static int norm_ctx_open(const strata_node *n, const void *, void *ctx)
 {
     const strata_normalization *p = (const strata_normalization *)n->params;

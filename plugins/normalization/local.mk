@@ -7,28 +7,26 @@ LAYER_CASES += tests/plugins/normalization.c
 
 CUDA_PLUGIN_KERNELS += plugins/normalization/cuda.cu \
 	plugins/normalization/few.cu \
+	plugins/normalization/long.cu \
 	plugins/normalization/packed.cu \
-	plugins/normalization/pairs.cu \
 	plugins/normalization/pipeline.cu \
 	plugins/normalization/ring.cu \
 	plugins/normalization/short.cu \
 	plugins/normalization/slab.cu \
-	plugins/normalization/stream.cu \
-	plugins/normalization/teams.cu
+	plugins/normalization/stream.cu
 if HAVE_CUDA
 plugin_LTLIBRARIES += plugins/normalization-cuda.la
 plugins_normalization_cuda_la_SOURCES =
 plugins_normalization_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_normalization_cuda_la_LIBADD = plugins/normalization/cuda.lo \
 	plugins/normalization/few.lo \
+	plugins/normalization/long.lo \
 	plugins/normalization/packed.lo \
-	plugins/normalization/pairs.lo \
 	plugins/normalization/pipeline.lo \
 	plugins/normalization/ring.lo \
 	plugins/normalization/short.lo \
 	plugins/normalization/slab.lo \
 	plugins/normalization/stream.lo \
-	plugins/normalization/teams.lo \
 	$(CUDA_LIBS)
 endif
 
