@@ -75,7 +75,8 @@ bool norm_few(const norm_job &job, cudaStream_t stream);
 template <typename T>
 bool norm_packed(const norm_job &job, cudaStream_t stream);
 
-/* Long ones of halves, by long.cu, where a context counts; false where they do not fit. */
+/* Long ones of halves, by long.cu, where a context counts; false where they do not fit.
+ */
 template <typename T>
 bool norm_long(const norm_job &job, cudaStream_t stream);
 
