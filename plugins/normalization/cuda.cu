@@ -79,7 +79,6 @@ static norm_job norm_job_of(const strata_run *r)
     job.each = s.groups ? s.channels / s.groups : 1;
     job.plane = s.depth;
     job.activation = epilogue_of(r).activation;
-    job.counters = r->ctx ? (uint32_t *)counting_of(r) : NULL;
     return job;
 }
 
@@ -167,7 +166,8 @@ static void norm_choose(const strata_run *r)
 /* By the kernels that read memory once, where it lies as they want it. */
 static bool norm_once(const strata_run *r)
 {
-    const norm_job job = norm_job_of(r);
+    norm_job job = norm_job_of(r);
+    job.counters = (uint32_t *)counting_of(r);
     const norm_shape s =
         norm_shape_of((const strata_normalization *)r->params, &r->in[0]);
     const int32_t dtype = r->in[0].dtype;
