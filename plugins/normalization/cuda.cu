@@ -4,12 +4,14 @@
  * and group of linear tensors) are held by a warp, a block or a cluster; longer ones, few
  * long ones and channels that lie side by side go in pieces.
  */
+#include "kernels/counting.cuh"
 #include "plugins/normalization/pieces.cuh"
 #include "plugins/normalization/rows.cuh"
 
 #define HELD_ROW (NORM_ROW_THREADS * NORM_HELD) /* elements a block holds */
 #define FEW_ROWS 32                             /* too few for a block each */
 #define MUCH_ROW 8192                           /* elements, to which that applies */
+#define NORM_COUNTED 8192                       /* above it rows are handed out */
 
 /* How a node's memory lies. */
 struct norm_shape {
@@ -164,7 +166,8 @@ static void norm_choose(const strata_run *r)
 /* By the kernels that read memory once, where it lies as they want it. */
 static bool norm_once(const strata_run *r)
 {
-    const norm_job job = norm_job_of(r);
+    norm_job job = norm_job_of(r);
+    job.counters = (uint32_t *)counting_of(r);
     const norm_shape s =
         norm_shape_of((const strata_normalization *)r->params, &r->in[0]);
     const int32_t dtype = r->in[0].dtype;
@@ -173,6 +176,16 @@ static bool norm_once(const strata_run *r)
                norm_ring(job, dtype, false, layer_stream(r));
     return job.by_channel && s.lanes == s.channels &&
            norm_slab_run(job, dtype, s.blocks, s.channels, layer_stream(r));
+}
+
+/* Of long rows alone, which long.cu hands out one by one. */
+static int norm_ctx_open(const strata_node *n, const void *, void *ctx)
+{
+    const strata_normalization *p = (const strata_normalization *)n->params;
+    const bool counted = n->in[0].count > 0 && n->in[0].dtype != STRATA_FP32 &&
+                         p->kind == STRATA_NORMALIZATION_LAYER &&
+                         norm_shape_of(p, &n->in[0]).cols > NORM_COUNTED;
+    return counted ? counting_open(n, ctx, 2 * sizeof(uint32_t)) : STRATA_OK;
 }
 
 static int norm_run(const strata_run *r)
@@ -252,8 +265,11 @@ static const strata_impl impls[] = {
      .name = "cuda",
      .rows = STRATA_ARRAY(rows),
      .activations = CUDA_ALL_ACTIVATIONS,
+     .ctx_size = sizeof(counting_context),
      .accept = norm_accept,
      .workspace = norm_workspace,
+     .ctx_open = norm_ctx_open,
+     .ctx_close = counting_close,
      .run = norm_run,
      .bandwidth = 0.9},
     {.id = 2,

@@ -75,8 +75,9 @@ bool norm_few(const norm_job &job, cudaStream_t stream);
 template <typename T>
 bool norm_packed(const norm_job &job, cudaStream_t stream);
 
-/* Long ones of halves with a bias, by pairs.cu; false where they do not fit it. */
+/* Long ones of halves, by long.cu, where a context counts; false where they do not fit.
+ */
 template <typename T>
-bool norm_pairs(const norm_job &job, cudaStream_t stream);
+bool norm_long(const norm_job &job, cudaStream_t stream);
 
 #endif /* PLUGINS_NORMALIZATION_HELD_CUH */

@@ -25,6 +25,7 @@ struct norm_job {
     int32_t measure, power;
     float epsilon;
     bool by_channel, batch;
+    uint32_t *counters; /* of the context, zeros between launches; NULL: none */
     /* by_channel: row r begins at channel r % groups * each, with `plane` elements each.
      */
     int64_t groups, each, plane;

@@ -7,8 +7,8 @@ LAYER_CASES += tests/plugins/normalization.c
 
 CUDA_PLUGIN_KERNELS += plugins/normalization/cuda.cu \
 	plugins/normalization/few.cu \
+	plugins/normalization/long.cu \
 	plugins/normalization/packed.cu \
-	plugins/normalization/pairs.cu \
 	plugins/normalization/pipeline.cu \
 	plugins/normalization/ring.cu \
 	plugins/normalization/short.cu \
@@ -20,8 +20,8 @@ plugins_normalization_cuda_la_SOURCES =
 plugins_normalization_cuda_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_normalization_cuda_la_LIBADD = plugins/normalization/cuda.lo \
 	plugins/normalization/few.lo \
+	plugins/normalization/long.lo \
 	plugins/normalization/packed.lo \
-	plugins/normalization/pairs.lo \
 	plugins/normalization/pipeline.lo \
 	plugins/normalization/ring.lo \
 	plugins/normalization/short.lo \

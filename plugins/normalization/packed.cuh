@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A thread's part of a row in registers, as it lies, and what kernels make of it:
- * packed.cu and pairs.cu.
+ * packed.cu and long.cu.
  */
 #ifndef PLUGINS_NORMALIZATION_PACKED_CUH
 #define PLUGINS_NORMALIZATION_PACKED_CUH

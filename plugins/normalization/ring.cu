@@ -293,8 +293,8 @@ static bool ring_launch(const norm_job &job, int blocks, cudaStream_t stream)
 }
 
 /* Scale and bias of 16,384 elements, 128 KB, come from the first-level cache for each
- * row, which an H100 has time for (13 bytes a clock; 97 us where pairs.cu takes 103), and
- * an H200 has not (19; 3.3 TB/s where the ring reaches 3.65). */
+ * row, which an H100 has time for (13 bytes a clock; 97 us where the ring takes 103), and
+ * an H200 has not (19; 3.3 TB/s where the ring reaches 3.65). For what long.cu leaves. */
 static bool ring_cache_keeps_up(void)
 {
     const double width = device_attribute(cudaDevAttrGlobalMemoryBusWidth) / 8.0;
@@ -322,12 +322,12 @@ static bool ring_choose(const norm_job &job, bool clusters, cudaStream_t stream)
         return true;
     if (n <= (job.bias ? PACKED_BIASED : 16384) && norm_packed<T>(job, stream))
         return true;
+    if constexpr (sizeof(T) == 2)
+        if (norm_long<T>(job, stream))
+            return true;
     if (n >= PACKED_FULL && n <= 16384 && !job.residual && ring_cache_keeps_up() &&
         norm_packed<T>(job, stream))
         return true;
-    if constexpr (sizeof(T) == 2)
-        if (norm_pairs<T>(job, stream))
-            return true;
     return n <= 16384 && ring_launch<T, RING_HELD, 16, false>(job, 1, stream);
 }
 

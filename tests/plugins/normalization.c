@@ -95,6 +95,9 @@ static const struct layer_case large[] = {
     {"Normalization", "statistics = yes", .in = {S2(401, 8328)}, .low = 90, .high = 100},
     {"Normalization", "", .in = {S2(265, 16384)}, .absent = 1},
     {"Normalization", "statistics = yes", .in = {S2(1027, 9216)}, .low = 90, .high = 100},
+    {"Normalization", "statistics = yes", .in = {S2(797, 16384)}, .low = 90, .high = 100},
+    {"Normalization", "", .in = {S2(599, 12288)}}, /* rows handed out */
+    {"Normalization", "", .in = {S2(531, 16376)}, .absent = 1},
     {"Normalization", "kind = instance", .in = {S4(3, 64, 41, 40)}, .low = 30,
      .high = 40},
     {"Normalization", "kind = group; groups = 32", .in = {S4(2, 320, 64, 64)}},
