@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the processes of bench/serving/soak share: rows, what they must become, and
+ * counts.
+ */
+#ifndef BENCH_SERVING_SOAK_H
+#define BENCH_SERVING_SOAK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    SOAK_DEVICES = 8,
+    SOAK_BATCHES = 8,
+    SOAK_ROWS = 64, /* that differ */
+    SOAK_WAYS = 4,
+    SOAK_LEFT = 10 /* exit code of a process that left without giving anything back */
+};
+
+/* How a process uses the devices. */
+struct soak_way {
+    const char *name;
+    int turns; /* STRATA_TURNS_*, or SOAK_ANY_TURNS */
+    bool batcher, leaves;
+};
+enum { SOAK_ANY_TURNS = 100 };
+extern const struct soak_way soak_ways[SOAK_WAYS];
+
+struct soak_tally {
+    atomic_ulong requests, rows, bad;
+};
+
+/* In memory that is shared before any process begins. */
+struct soak {
+    const char *path, *devices[SOAK_DEVICES];
+    int n_devices;
+    int64_t batches[SOAK_BATCHES];
+    int n_batches, distinct; /* outputs of the rows at the largest batch */
+    size_t row_in, row_out;  /* bytes */
+    struct soak_tally tally[SOAK_WAYS];
+    atomic_int told;
+    char first[1024]; /* what went wrong first */
+    size_t room;      /* bytes of what follows: */
+    char data[];      /* SOAK_ROWS inputs, then as many outputs of each batch */
+};
+
+void soak_tell(struct soak *s, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+char *soak_input(struct soak *s, int row);
+/* Of a row by the plan of a batch, an index into batches. */
+char *soak_output(struct soak *s, int batch, int row);
+
+/* In processes of their own. The first fills `s`: the rows, and what each becomes by
+ * strata_context_run at each batch, which must be the same on all devices and in all
+ * places of a batch. Exit codes. */
+int soak_reference(struct soak *s);
+/* Load all devices for so long; then give all back in order, or leave. */
+int soak_work(struct soak *s, unsigned seed, double seconds, bool in_order);
+
+#endif /* BENCH_SERVING_SOAK_H */
