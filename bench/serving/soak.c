@@ -194,8 +194,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "soak: %s\n", s ? s->first : "no memory");
         return 1;
     }
-    printf("%d devices, batches to %lld, %d of %d outputs differ\n", s->n_devices,
-           (long long)s->batches[s->n_batches - 1], s->distinct, SOAK_ROWS);
+    printf("%d devices, batches to %lld, %d of %d outputs differ; %s in all places\n",
+           s->n_devices, (long long)s->batches[s->n_batches - 1], s->distinct, SOAK_ROWS,
+           s->by_place ? "not the same" : "the same");
     fflush(stdout);
     const struct counts n = soak(s, seconds, most, seed);
     return report(s, &n) ? 0 : 1;

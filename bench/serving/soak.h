@@ -37,24 +37,25 @@ struct soak {
     const char *path, *devices[SOAK_DEVICES];
     int n_devices;
     int64_t batches[SOAK_BATCHES];
-    int n_batches, distinct; /* outputs of the rows at the largest batch */
-    size_t row_in, row_out;  /* bytes */
+    int n_batches;
+    int distinct;  /* outputs of the rows, in the first place of the largest batch */
+    bool by_place; /* in another place, or by another plan, a row has other bits */
+    size_t row_in, row_out; /* bytes */
     struct soak_tally tally[SOAK_WAYS];
     atomic_int told;
     char first[1024]; /* what went wrong first */
     size_t room;      /* bytes of what follows: */
-    char data[];      /* SOAK_ROWS inputs, then as many outputs of each batch */
+    char data[];      /* SOAK_ROWS inputs, then as many outputs of each place */
 };
 
 void soak_tell(struct soak *s, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 char *soak_input(struct soak *s, int row);
-/* Of a row by the plan of a batch, an index into batches. */
-char *soak_output(struct soak *s, int batch, int row);
+/* What a row becomes by the plan of a batch, an index into batches, in a place of it. */
+char *soak_output(struct soak *s, int batch, int64_t place, int row);
 
 /* In processes of their own. The first fills `s`: the rows, and what each becomes by
- * strata_context_run at each batch, which must be the same on all devices and in all
- * places of a batch. Exit codes. */
+ * strata_context_run, which must be the same on all devices. Exit codes. */
 int soak_reference(struct soak *s);
 /* Load all devices for so long; then give all back in order, or leave. */
 int soak_work(struct soak *s, unsigned seed, double seconds, bool in_order);
