@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <strata/strata.h>
+
 enum {
     SOAK_DEVICES = 8,
     SOAK_BATCHES = 8,
@@ -53,6 +55,18 @@ void soak_tell(struct soak *s, const char *format, ...)
 char *soak_input(struct soak *s, int row);
 /* What a row becomes by the plan of a batch, an index into batches, in a place of it. */
 char *soak_output(struct soak *s, int batch, int64_t place, int row);
+
+int64_t soak_largest(const struct soak *s); /* batch */
+
+/* An engine on each device, of one process. */
+struct soak_sites {
+    strata_registry *registry;
+    strata_handle *handle[SOAK_DEVICES];
+    strata_engine *engine[SOAK_DEVICES];
+};
+/* To be closed also if it fails. */
+int soak_open(const struct soak *s, struct soak_sites *sites, strata_error *err);
+void soak_close(struct soak_sites *sites);
 
 /* In processes of their own. The first fills `s`: the rows, and what each becomes by
  * strata_context_run, which must be the same on all devices. Exit codes. */

@@ -9,8 +9,6 @@
 #include <strata/parts.h>
 
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -24,17 +22,11 @@ const struct soak_way soak_ways[SOAK_WAYS] = {
     {.name = "contexts that come and go", .turns = SOAK_ANY_TURNS, .leaves = true},
 };
 
-struct site {
-    strata_handle *handle;
-    strata_engine *engine;
-};
-
 struct process {
     struct soak *soak;
     const struct soak_way *way;
     struct soak_tally *tally;
-    struct site sites[SOAK_DEVICES];
-    strata_registry *registry;
+    struct soak_sites sites;
     strata_batcher *batcher;
     double end;
     atomic_int failed;
@@ -49,42 +41,6 @@ struct worker {
     strata_context *context;
     char *pinned, *out; /* of the largest batch */
 };
-
-/* ---- what is shared ---------------------------------------------------------------- */
-
-void soak_tell(struct soak *s, const char *format, ...)
-{
-    va_list list;
-    if (atomic_exchange(&s->told, 1))
-        return;
-    va_start(list, format);
-    vsnprintf(s->first, sizeof s->first, format, list);
-    va_end(list);
-}
-
-char *soak_input(struct soak *s, int row)
-{
-    return s->data + (size_t)row * s->row_in;
-}
-
-static int64_t places_before(const struct soak *s, int batch)
-{
-    int64_t places = 0;
-    for (int b = 0; b < batch; b++)
-        places += s->batches[b];
-    return places;
-}
-
-char *soak_output(struct soak *s, int batch, int64_t place, int row)
-{
-    const size_t at = (size_t)(places_before(s, batch) + place) * SOAK_ROWS + (size_t)row;
-    return s->data + SOAK_ROWS * s->row_in + at * s->row_out;
-}
-
-static int64_t largest(const struct soak *s)
-{
-    return s->batches[s->n_batches - 1];
-}
 
 static double now(void)
 {
@@ -103,145 +59,6 @@ static int any_turns(unsigned *seed)
     static const int all[] = {STRATA_TURNS_AUTO, STRATA_TURNS_OFF, STRATA_TURNS_ON};
     return all[draw(seed, 3)];
 }
-
-/* ---- the reference ------------------------------------------------------------------
- */
-
-static int open_site(struct process *p, int device, strata_error *err)
-{
-    struct site *site = &p->sites[device];
-    const int status = strata_create(&site->handle, p->soak->devices[device], err);
-    return status != STRATA_OK ? status
-                               : strata_engine_load(&site->engine, site->handle,
-                                                    p->registry, p->soak->path, err);
-}
-
-static int open_sites(struct process *p, strata_error *err)
-{
-    int status = strata_registry_create(&p->registry, NULL, err);
-    for (int i = 0; i < p->soak->n_devices && status == STRATA_OK; i++)
-        status = open_site(p, i, err);
-    return status;
-}
-
-static void close_sites(struct process *p)
-{
-    for (int i = 0; i < p->soak->n_devices; i++) {
-        strata_engine_destroy(p->sites[i].engine);
-        strata_destroy(p->sites[i].handle);
-    }
-    strata_registry_destroy(p->registry);
-}
-
-/* Normal enough that no two rows are alike. */
-static void fill_inputs(struct soak *s)
-{
-    unsigned seed = 19;
-    for (size_t i = 0; i < SOAK_ROWS * s->row_in / sizeof(float); i++) {
-        const float value = (float)rand_r(&seed) / (float)RAND_MAX * 4 - 2;
-        memcpy(s->data + i * sizeof value, &value, sizeof value);
-    }
-}
-
-static int measure_rows(struct soak *s, const strata_engine *e, strata_error *err)
-{
-    strata_binding in = {.struct_size = sizeof in}, out = {.struct_size = sizeof out};
-    int status = strata_engine_binding(e, 0, &in, err);
-    if (status == STRATA_OK)
-        status = strata_engine_binding(e, 1, &out, err);
-    if (status != STRATA_OK)
-        return status;
-    s->n_batches = strata_engine_batches(e, s->batches, SOAK_BATCHES);
-    if (s->n_batches > SOAK_BATCHES || largest(s) > SOAK_ROWS || !in.is_input ||
-        out.is_input || strata_engine_bindings(e) != 2 || in.desc.dtype != STRATA_FP32)
-        return STRATA_EUNSUPPORTED;
-    s->row_in = (size_t)(in.bytes / largest(s));
-    s->row_out = (size_t)(out.bytes / largest(s));
-    const size_t places = (size_t)places_before(s, s->n_batches);
-    const size_t needed = SOAK_ROWS * (s->row_in + places * s->row_out);
-    return needed <= s->room ? STRATA_OK : STRATA_ENOMEM;
-}
-
-/* A batch of rows, the first one `from`, and round again; what comes out is kept, or
- * compared where it is there. */
-static int run_reference(struct soak *s, strata_context *c, int batch, int from,
-                         bool keep, strata_error *err)
-{
-    const int n = (int)s->batches[batch];
-    char *in = malloc((size_t)n * s->row_in), *out = malloc((size_t)n * s->row_out);
-    int status = in && out ? strata_context_set_batch(c, n, err) : STRATA_ENOMEM;
-    for (int i = 0; i < n && status == STRATA_OK; i++)
-        memcpy(in + (size_t)i * s->row_in, soak_input(s, (from + i) % SOAK_ROWS),
-               s->row_in);
-    if (status == STRATA_OK && (status = strata_copy_in(c, 0, in, err)) == STRATA_OK &&
-        (status = strata_context_run(c, err)) == STRATA_OK)
-        status = strata_copy_out(c, 1, out, err);
-    for (int i = 0; i < n && status == STRATA_OK; i++) {
-        char *kept = soak_output(s, batch, i, (from + i) % SOAK_ROWS);
-        if (keep)
-            memcpy(kept, out + (size_t)i * s->row_out, s->row_out);
-        else if (memcmp(kept, out + (size_t)i * s->row_out, s->row_out) != 0)
-            status = STRATA_EINTERNAL;
-    }
-    free(in);
-    free(out);
-    return status;
-}
-
-/* Each row in each place of each batch. */
-static int run_references(struct process *p, int device, bool keep, strata_error *err)
-{
-    struct soak *s = p->soak;
-    strata_context *c = NULL;
-    int status =
-        strata_context_create(&c, p->sites[device].engine, p->sites[device].handle, err);
-    for (int b = 0; b < s->n_batches && status == STRATA_OK; b++)
-        for (int from = 0; from < SOAK_ROWS && status == STRATA_OK; from++)
-            status = run_reference(s, c, b, from, keep, err);
-    if (status == STRATA_EINTERNAL)
-        soak_tell(s, "%s has other bits than %s", s->devices[device], s->devices[0]);
-    strata_context_destroy(c);
-    return status;
-}
-
-static void describe_outputs(struct soak *s)
-{
-    const int last = s->n_batches - 1;
-    for (int i = 0; i < SOAK_ROWS; i++) {
-        const char *first = soak_output(s, last, 0, i);
-        int j = 0;
-        while (j < i && memcmp(first, soak_output(s, last, 0, j), s->row_out) != 0)
-            j++;
-        s->distinct += j == i;
-        for (int64_t k = 1; k < s->batches[last]; k++)
-            s->by_place |= memcmp(first, soak_output(s, last, k, i), s->row_out) != 0;
-    }
-}
-
-int soak_reference(struct soak *s)
-{
-    struct process p = {.soak = s};
-    strata_error err = {0};
-    int status = open_sites(&p, &err);
-    if (status == STRATA_OK && (status = measure_rows(s, p.sites[0].engine, &err)))
-        soak_tell(s,
-                  "the engine must have one FP32 input and one output, at most %d "
-                  "batches of at most %d rows",
-                  SOAK_BATCHES, SOAK_ROWS);
-    if (status == STRATA_OK)
-        fill_inputs(s);
-    for (int i = 0; i < s->n_devices && status == STRATA_OK; i++)
-        status = run_references(&p, i, i == 0, &err);
-    if (status == STRATA_OK)
-        describe_outputs(s);
-    else
-        soak_tell(s, "the reference: %s", err.message);
-    close_sites(&p);
-    return status != STRATA_OK;
-}
-
-/* ---- rows under load ----------------------------------------------------------------
- */
 
 /* Whether a row is what it must be: in a place of a batch, or wherever the batcher put
  * it.
@@ -305,7 +122,7 @@ static void *take_rows(struct worker *w, int first, int n, size_t at)
 static int ask_batcher(struct worker *w, strata_error *err)
 {
     struct soak *s = w->process->soak;
-    const int n = 1 + draw(&w->seed, (int)largest(s));
+    const int n = 1 + draw(&w->seed, (int)soak_largest(s));
     const int first = draw(&w->seed, SOAK_ROWS - n + 1);
     const void *in[] = {take_rows(w, first, n, 0)};
     void *out[] = {w->out};
@@ -331,8 +148,9 @@ static int run_parts(struct worker *w, strata_error *err)
     struct soak *s = w->process->soak;
     strata_memory memory[MOST_PARTS][2];
     strata_part parts[MOST_PARTS];
-    int first[MOST_PARTS], n = 0, left = 1 + draw(&w->seed, (int)largest(s)), all = 0;
-    memset(w->out, 0xff, (size_t)largest(s) * s->row_out);
+    int first[MOST_PARTS], n = 0, left = 1 + draw(&w->seed, (int)soak_largest(s)),
+                           all = 0;
+    memset(w->out, 0xff, (size_t)soak_largest(s) * s->row_out);
     for (; n < MOST_PARTS && left > 0; n++) {
         const int rows = 1 + draw(&w->seed, left);
         first[n] = draw(&w->seed, SOAK_ROWS - rows + 1);
@@ -362,7 +180,7 @@ static int open_context(struct worker *w, strata_error *err)
     const int turns = p->way->turns;
     int status = strata_create(&w->handle, p->soak->devices[w->device], err);
     if (status == STRATA_OK)
-        status = strata_context_create(&w->context, p->sites[w->device].engine, w->handle,
+        status = strata_context_create(&w->context, p->sites.engine[w->device], w->handle,
                                        err);
     if (status == STRATA_OK)
         status = strata_context_set_turns(
@@ -408,7 +226,7 @@ static int open_batcher(struct process *p, unsigned seed, strata_error *err)
     const strata_batcher_options options = {.struct_size = sizeof options,
                                             .turns = any_turns(&seed)};
     for (int i = 0; i < p->soak->n_devices; i++)
-        engines[i] = p->sites[i].engine;
+        engines[i] = p->sites.engine[i];
     return strata_batcher_create_over(&p->batcher, engines, p->soak->n_devices, &options,
                                       err);
 }
@@ -416,9 +234,9 @@ static int open_batcher(struct process *p, unsigned seed, strata_error *err)
 static int open_worker(struct worker *w, strata_error *err)
 {
     const struct soak *s = w->process->soak;
-    w->out = malloc((size_t)largest(s) * s->row_out);
-    w->pinned = strata_host_alloc(w->process->sites[w->device].handle,
-                                  (size_t)largest(s) * s->row_in, err);
+    w->out = malloc((size_t)soak_largest(s) * s->row_out);
+    w->pinned = strata_host_alloc(w->process->sites.handle[w->device],
+                                  (size_t)soak_largest(s) * s->row_in, err);
     if (!w->out || !w->pinned)
         return STRATA_ENOMEM;
     return pthread_create(&w->thread, NULL, load, w) == 0 ? STRATA_OK : STRATA_ENOMEM;
@@ -428,8 +246,8 @@ static void close_worker(struct worker *w)
 {
     const struct process *p = w->process;
     close_context(w);
-    strata_host_free(p->sites[w->device].handle, w->pinned,
-                     (size_t)largest(p->soak) * p->soak->row_in);
+    strata_host_free(p->sites.handle[w->device], w->pinned,
+                     (size_t)soak_largest(p->soak) * p->soak->row_in);
     free(w->out);
 }
 
@@ -439,7 +257,7 @@ int soak_work(struct soak *s, unsigned seed, double seconds, bool in_order)
     const int way = (int)(seed % SOAK_WAYS);
     struct process p = {.soak = s, .way = &soak_ways[way], .tally = &s->tally[way]};
     strata_error err = {0};
-    int n = 0, status = open_sites(&p, &err);
+    int n = 0, status = soak_open(s, &p.sites, &err);
     if (status == STRATA_OK && p.way->batcher)
         status = open_batcher(&p, seed, &err);
     const int wanted = s->n_devices * (p.way->batcher ? CLIENTS : CONTEXTS);
@@ -463,6 +281,6 @@ int soak_work(struct soak *s, unsigned seed, double seconds, bool in_order)
     strata_batcher_destroy(p.batcher);
     for (int i = 0; i < n; i++)
         close_worker(&workers[i]);
-    close_sites(&p);
+    soak_close(&p.sites);
     return atomic_load(&p.failed);
 }
