@@ -7,14 +7,11 @@
 #include "engine/staging.h"
 
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#include "core/team.h"
 
 TestSuite(staging, .timeout = 300);
 
@@ -190,53 +187,6 @@ Test(staging, sending_nothing_needs_no_memory)
     cr_expect_null(s.whole);
     staging_close(&s);
     strata_destroy(h);
-}
-
-/* ---- carriers ---------------------------------------------------------------------- */
-
-static int threads_here(void)
-{
-    DIR *tasks = opendir("/proc/self/task");
-    int n = 0;
-    cr_assert_not_null(tasks);
-    for (const struct dirent *d; (d = readdir(tasks));)
-        n += d->d_name[0] != '.';
-    closedir(tasks);
-    return n;
-}
-
-/* A thread that was joined is gone from there a little later. */
-static int threads_after(int wanted)
-{
-    const struct timespec tick = {.tv_nsec = 1000000};
-    for (int i = 0; i < 10000 && threads_here() != wanted; i++)
-        nanosleep(&tick, NULL);
-    return threads_here();
-}
-
-static int carriers_of(int devices)
-{
-    const int spare = team_processors() - 1;
-    return spare < devices * CARRIERS_MOST ? spare : devices * CARRIERS_MOST;
-}
-
-Test(staging, each_device_has_carriers_and_the_last_user_ends_all)
-{
-    const int before = threads_here();
-    carriers_open(0);
-    carriers_open(0);
-    cr_expect_eq(threads_here(), before + carriers_of(1));
-    carriers_open(1);
-    cr_expect_eq(threads_here(), before + carriers_of(2));
-    carriers_close(0);
-    carriers_close(1);
-    cr_expect_geq(threads_here(), before + carriers_of(1));
-    carriers_close(0);
-    cr_expect_eq(threads_after(before), before);
-    carriers_open(CARRIERS_DEVICES + 1); /* shares those of another */
-    cr_expect_eq(threads_here(), before + carriers_of(1));
-    carriers_close(CARRIERS_DEVICES + 1);
-    cr_expect_eq(threads_after(before), before);
 }
 
 /* ---- failures ---------------------------------------------------------------------- */
