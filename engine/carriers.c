@@ -10,11 +10,11 @@
 
 static struct {
     pthread_mutex_t users_lock; /* held while threads begin and end */
-    int users[CARRIERS_DEVICES];
+    int users;
     pthread_mutex_t lock;
     pthread_cond_t wanted, done;
     struct carriers_job *jobs;
-    pthread_t threads[CARRIERS_MOST * CARRIERS_DEVICES];
+    pthread_t threads[CARRIERS_MOST];
     unsigned n;
     bool ending;
 } all = {.users_lock = PTHREAD_MUTEX_INITIALIZER,
@@ -60,32 +60,22 @@ static void *carry(void *unused)
     return NULL;
 }
 
-/* Devices that have users. */
-static unsigned devices(void)
-{
-    unsigned n = 0;
-    for (size_t i = 0; i < CARRIERS_DEVICES; i++)
-        n += all.users[i] > 0;
-    return n;
-}
-
-void carriers_open(int device)
+void carriers_open(void)
 {
     const unsigned spare = (unsigned)team_processors() - 1;
+    const unsigned most = spare < CARRIERS_MOST ? spare : CARRIERS_MOST;
     pthread_mutex_lock(&all.users_lock);
-    all.users[(unsigned)device % CARRIERS_DEVICES]++;
-    const unsigned most = devices() * CARRIERS_MOST;
-    while (all.n < most && all.n < spare &&
-           pthread_create(&all.threads[all.n], NULL, carry, NULL) == 0)
-        all.n++;
+    if (all.users++ == 0)
+        while (all.n < most &&
+               pthread_create(&all.threads[all.n], NULL, carry, NULL) == 0)
+            all.n++;
     pthread_mutex_unlock(&all.users_lock);
 }
 
-void carriers_close(int device)
+void carriers_close(void)
 {
     pthread_mutex_lock(&all.users_lock);
-    all.users[(unsigned)device % CARRIERS_DEVICES]--;
-    if (devices() == 0) {
+    if (--all.users == 0) {
         pthread_mutex_lock(&all.lock);
         all.ending = true;
         pthread_cond_broadcast(&all.wanted);

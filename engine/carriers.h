@@ -11,10 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum {
-    CARRIERS_MOST = 5,   /* of a job, beside the caller */
-    CARRIERS_DEVICES = 8 /* with threads of their own; those beyond share */
-};
+enum { CARRIERS_MOST = 5 }; /* beside the caller */
 
 /* Work in pieces that any thread may take; the caller's. */
 struct carriers_job {
@@ -25,11 +22,10 @@ struct carriers_job {
     bool drained;
 };
 
-/* Each who will have jobs for a device, by its index, and when that is over; with the
- * last one the threads end. Each device's link has enough of them to be full, as far as
- * there are processors. Without any the caller works alone. */
-void carriers_open(int device);
-void carriers_close(int device);
+/* Each who will have jobs, and when that is over; with the last one the threads end.
+ * Without any the caller works alone. */
+void carriers_open(void);
+void carriers_close(void);
 /* A job of so many pieces. The calling thread works, too, and others are woken for two
  * pieces each; on return none is left or under way. */
 void carriers_run(struct carriers_job *job, size_t pieces);

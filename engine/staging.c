@@ -34,7 +34,7 @@ static int make_slots(struct staging *s)
     s->pinned = strata_host_alloc(s->handle, (size_t)STAGING_SLOTS * STAGING_PIECE, NULL);
     if (!s->pinned)
         return STRATA_ENOMEM;
-    carriers_open(s->handle->properties.index);
+    carriers_open();
     return STRATA_OK;
 }
 
@@ -53,7 +53,7 @@ static void drop_whole(struct staging *s)
     if (!s->whole)
         return;
     strata_host_free(s->handle, s->whole, s->room);
-    carriers_close(s->handle->properties.index);
+    carriers_close();
     s->whole = NULL;
     s->room = s->taken = 0;
 }
@@ -68,7 +68,7 @@ static bool grow_whole(struct staging *s, size_t bytes)
     if (!s->whole)
         return false;
     s->room = bytes;
-    carriers_open(s->handle->properties.index);
+    carriers_open();
     return true;
 }
 
@@ -282,7 +282,7 @@ void staging_close(struct staging *s)
     drop_whole(s);
     strata_host_free(s->handle, s->pinned, (size_t)STAGING_SLOTS * STAGING_PIECE);
     if (s->pinned)
-        carriers_close(s->handle->properties.index);
+        carriers_close();
     pthread_mutex_destroy(&s->lock);
     *s = (struct staging){0};
 }
