@@ -3,9 +3,10 @@
  * Processes that begin, share and leave devices under load, and compare every row that
  * they compute, bit for bit, with what it must become.
  *
- *   bench/serving/soak NET.engine DEVICE,... [SECONDS [PROCESSES [SEED]]]
+ *   bench/serving/soak NET.engine DEVICE,... [SECONDS [PROCESSES [SEED [WAY]]]]
  *
- * So many processes at a time, each of one of the ways below: two fifths are killed, at
+ * So many processes at a time, each of one of the ways of soak_work.c, by lot or all of
+ * WAY, a number: two fifths are killed, at
  * any moment from their begin on, a tenth leave without giving anything back, the others
  * end in order. Exit code 1: a row was wrong, or a process failed or did not end.
  */
@@ -76,13 +77,14 @@ static bool make_reference(struct soak *s)
 
 static void begin(struct soak *s, struct child *c, struct counts *n, unsigned *seed)
 {
+    const int way = s->way < 0 ? rand_r(seed) % SOAK_WAYS : s->way;
     const unsigned own = (unsigned)rand_r(seed);
     const double seconds = between(seed, LEAST, MOST), lot = between(seed, 0, 10);
     c->end = lot < 4 ? KILLED : lot < 5 ? LEFT : IN_ORDER;
     c->kill_at = now() + (c->end == KILLED ? between(seed, 0, KILL_MOST) : MOST + HANG);
     c->pid = fork();
     if (c->pid == 0)
-        _exit(soak_work(s, own, seconds, c->end != LEFT));
+        _exit(soak_work(s, way, own, seconds, c->end != LEFT));
     n->begun++;
     if (c->pid < 0) {
         soak_tell(s, "no process can be begun");
@@ -169,7 +171,7 @@ static bool report(struct soak *s, const struct counts *n)
     for (int i = 0; i < SOAK_WAYS; i++) {
         struct soak_tally *t = &s->tally[i];
         bad += atomic_load(&t->bad);
-        idle = idle || atomic_load(&t->rows) == 0;
+        idle = idle || (s->way < 0 && atomic_load(&t->rows) == 0);
         printf("%s: %lu requests, %lu rows, %lu bad\n", soak_ways[i].name,
                atomic_load(&t->requests), atomic_load(&t->rows), atomic_load(&t->bad));
     }
@@ -185,11 +187,16 @@ int main(int argc, char **argv)
     const double seconds = argc > 3 ? atof(argv[3]) : 60;
     const int most = argc > 4 ? atoi(argv[4]) : 16;
     const unsigned seed = argc > 5 ? (unsigned)atoi(argv[5]) : 1;
-    if (argc < 3 || seconds <= 0 || most < 1 || most > MOST_PROCESSES) {
-        fputs("usage: soak NET.engine DEVICE,... [SECONDS [PROCESSES [SEED]]]\n", stderr);
+    const int way = argc > 6 ? atoi(argv[6]) : -1;
+    if (argc < 3 || seconds <= 0 || most < 1 || most > MOST_PROCESSES ||
+        way >= SOAK_WAYS) {
+        fputs("usage: soak NET.engine DEVICE,... [SECONDS [PROCESSES [SEED [WAY]]]]\n",
+              stderr);
         return 2;
     }
     struct soak *s = share(argv[1], argv[2]);
+    if (s)
+        s->way = way;
     if (!s || !make_reference(s)) {
         fprintf(stderr, "soak: %s\n", s ? s->first : "no memory");
         return 1;

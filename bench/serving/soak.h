@@ -37,7 +37,7 @@ struct soak_tally {
 /* In memory that is shared before any process begins. */
 struct soak {
     const char *path, *devices[SOAK_DEVICES];
-    int n_devices;
+    int n_devices, way; /* of all processes; -1: by lot */
     int64_t batches[SOAK_BATCHES];
     int n_batches;
     int distinct;  /* outputs of the rows, in the first place of the largest batch */
@@ -72,6 +72,6 @@ void soak_close(struct soak_sites *sites);
  * strata_context_run, which must be the same on all devices. Exit codes. */
 int soak_reference(struct soak *s);
 /* Load all devices for so long; then give all back in order, or leave. */
-int soak_work(struct soak *s, unsigned seed, double seconds, bool in_order);
+int soak_work(struct soak *s, int way, unsigned seed, double seconds, bool in_order);
 
 #endif /* BENCH_SERVING_SOAK_H */

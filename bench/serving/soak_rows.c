@@ -8,15 +8,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void soak_tell(struct soak *s, const char *format, ...)
 {
+    char text[sizeof s->first];
     va_list list;
-    if (atomic_exchange(&s->told, 1))
-        return;
     va_start(list, format);
-    vsnprintf(s->first, sizeof s->first, format, list);
+    vsnprintf(text, sizeof text, format, list);
     va_end(list);
+    if (!atomic_exchange(&s->told, 1))
+        memcpy(s->first, text, sizeof text);
+    fprintf(stderr, "process %d: %s\n", (int)getpid(), text);
 }
 
 char *soak_input(struct soak *s, int row)
@@ -173,6 +176,13 @@ int soak_reference(struct soak *s)
         describe_outputs(s);
     else
         soak_tell(s, "the reference: %s", err.message);
+    if (status == STRATA_OK && s->distinct < SOAK_ROWS) {
+        soak_tell(s,
+                  "rows have the same outputs, %d of %d differ: build the network with "
+                  "an output ahead of its Softmax",
+                  s->distinct, SOAK_ROWS);
+        status = STRATA_EINVAL;
+    }
     soak_close(&sites);
     return status != STRATA_OK;
 }

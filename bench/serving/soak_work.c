@@ -251,10 +251,9 @@ static void close_worker(struct worker *w)
     free(w->out);
 }
 
-int soak_work(struct soak *s, unsigned seed, double seconds, bool in_order)
+int soak_work(struct soak *s, int way, unsigned seed, double seconds, bool in_order)
 {
     struct worker workers[SOAK_DEVICES * CLIENTS] = {{0}};
-    const int way = (int)(seed % SOAK_WAYS);
     struct process p = {.soak = s, .way = &soak_ways[way], .tally = &s->tally[way]};
     strata_error err = {0};
     int n = 0, status = soak_open(s, &p.sites, &err);
