@@ -99,13 +99,13 @@ class Case:
         model = json.loads(server.ask("/v2/models/net"))
         self.inputs, self.outputs = model["inputs"], model["outputs"]
 
-    def write_null(self, name, wait_us, batch=1, alone=False, **settings):
+    def write_null(self, name, wait_us, batch=1, alone=False, root=None, **settings):
         """A model of the network's inputs and outputs that waits and computes nothing;
         `alone`: one batch at a time, as a device that is not shared."""
         def ports(kind, found):
             return [f"{kind} [ {{ name: \"{t['name']}\" data_type: TYPE_{t['datatype']} dims: "
                     f"[ {', '.join(map(str, t['shape'][1:]))} ] }} ]" for t in found]
-        folder = self.repository / name
+        folder = (root or self.repository) / name
         (folder / "1").mkdir(parents=True)
         (folder / "config.pbtxt").write_text("\n".join([
             'backend: "null"', f"max_batch_size: {batch}",

@@ -50,15 +50,16 @@ def collect(pipes):
 
 
 class Clients:
-    """`n` processes that ask `port`, each for itself; one that is in the way of none. All
-    read the same rows, and each has outputs of its own."""
+    """`n` processes that ask, each for itself; one that is in the way of none. All read the
+    same rows, and each has outputs of its own."""
 
     def __init__(self, servers, model, tensor, rows, output, out_bytes, n):
         shape = [rows] + [int(k) for k in tensor["shape"][1:]]
         size = 4
         for k in shape:
             size *= k
-        self.path, self.bodies = f"/v2/models/{model}/infer", []
+        self.bodies = []
+        self.use(model)
         self.rows, self.servers = rows, servers
         self.region = SystemRegion(servers[0], size, n * out_bytes)
         for server in servers[1:]:
@@ -68,14 +69,19 @@ class Clients:
                 tensor["name"], shape, size, output, self.region.rows_at + k * out_bytes,
                 out_bytes, self.region.name)))
 
-    def run(self, port, seconds, meanwhile=lambda: None):
-        """Rows a second but for the first tenth, and errors."""
+    def use(self, model):
+        """Another model of the same inputs and outputs."""
+        self.path = f"/v2/models/{model}/infer"
+
+    def run(self, ports, seconds, meanwhile=lambda: None, n=None):
+        """Rows a second but for the first tenth, and errors; by the first `n` clients, who
+        ask one port each, in turns."""
         begin = time.monotonic()
         pipes, work = [], []
-        for body in self.bodies:
+        for k, body in enumerate(self.bodies[:n]):
             ours, theirs = multiprocessing.Pipe(False)
             work.append(multiprocessing.Process(target=client, args=(
-                theirs, port, self.path, body, begin + seconds)))
+                theirs, ports[k % len(ports)], self.path, body, begin + seconds)))
             work[-1].start()
             theirs.close()
             pipes.append(ours)

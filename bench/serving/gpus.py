@@ -13,6 +13,7 @@ import sys
 import time
 
 from behaviour import PORT
+from case import median
 from clients import Clients
 from server import Failed, Lost, Server, run
 
@@ -158,42 +159,72 @@ def servers_each(case):
     a, root = case.args, repository(case)
     servers = [Server(a, root, f"gpu-{k}", PORT + 30 + 10 * k, CUDA_VISIBLE_DEVICES=str(k))
                for k in range(2)]
-    clients = []
+    clients = None
     try:
         for server in servers:
             server.wait()
         case.describe(servers[0])
-        for n, known in ((4, servers[:1]), (8, servers)):
-            clients.append(Clients(known, "net", case.inputs[0], a.batch,
-                                   case.outputs[0]["name"], case.out_bytes(a.batch), n))
-        behind_balancer(case, servers, *clients)
+        clients = Clients(servers, "net", case.inputs[0], a.batch,
+                          case.outputs[0]["name"], case.out_bytes(a.batch), 3 * EACH)
+        behind_balancer(case, root, servers, clients)
     finally:
-        for some in clients:
-            some.close()
+        if clients:
+            clients.close()
         for server in servers:
             server.close()
 
 
-def behind_balancer(case, servers, few, many):
-    a, front = case.args, PORT + 90
-    balancer = balance(case, servers, front)
-    rates = {"one": [], "all": []}
+EACH = 4  # clients of a server: two batches run, two wait
+
+
+def behind_balancer(case, root, servers, clients):
+    """What two serve over one, and the same without the balancer, with more clients, and
+    by a backend that only waits as long: which part of the way limits it."""
+    front = PORT + 90
+    direct, balancer = [s.port for s in servers], balance(case, servers, front)
+    ways = {"one": (direct[:1], EACH), "all": ([front], 2 * EACH),
+            "without HAProxy": (direct, 2 * EACH),
+            f"{3 * EACH} clients": ([front], 3 * EACH)}
     try:
-        for _ in range(a.rounds):
-            rates["one"].append(few.run(servers[0].port, a.seconds))
-            rates["all"].append(many.run(front, a.seconds))
-        one, both = (statistics.median(f["rows_per_s"] for f in rates[k])
-                     for k in ("one", "all"))
-        errors = [e for f in rates["one"] + rates["all"] for e in f["errors"]]
+        rates = rates_by_clients(case, clients, ways)
         case.table.at_least("2 servers, one a GPU, behind HAProxy, over one", 1.95,
-                            both / max(one, 1),
-                            f"{one:.0f}, {both:.0f} rows/s")
-        case.table.add("errors meanwhile", "0", f"{len(errors)} {errors[:1]}"[:40],
-                       not errors)
-        killed(case, servers, many, front)
+                            rates["all"] / rates["one"],
+                            f"{rates['one']:.0f}, {rates['all']:.0f} rows/s")
+        for name in list(ways)[2:]:
+            case.table.add(f"the same, {name}", "reported", f"{rates[name] / rates['one']:.3f} "
+                           f"{rates[name]:.0f} rows/s", None)
+        waiting_servers(case, root, servers, clients, rates["one"], ways)
+        clients.use("net")
+        killed(case, servers, clients, front)
     finally:
         balancer.terminate()
         balancer.wait()
+
+
+def rates_by_clients(case, clients, ways):
+    """Rows a second, each way in turns; a request that failed is a row of its own."""
+    found = {way: [] for way in ways}
+    for _ in range(case.args.rounds):
+        for way, (ports, n) in ways.items():
+            found[way].append(clients.run(ports, case.args.seconds, n=n))
+    errors = [e for some in found.values() for f in some for e in f["errors"]]
+    case.table.add("errors meanwhile", "0", f"{len(errors)} {errors[:1]}"[:40], not errors)
+    return {way: max(median(some, "rows_per_s"), 1) for way, some in found.items()}
+
+
+def waiting_servers(case, root, servers, clients, rate, ways):
+    """The same clients, balancer and servers where a batch computes nothing and takes what
+    one takes."""
+    case.write_null("waits", case.args.batch / rate * 1e6, case.args.batch, alone=True,
+                    root=root)
+    for server in servers:
+        server.ask("/v2/repository/models/waits/load", {})
+    clients.use("waits")
+    rates = rates_by_clients(case, clients, ways)
+    for name in list(ways)[1:]:
+        case.table.add(f"a backend that waits: {name}, over one", "reported",
+                       f"{rates[name] / rates['one']:.3f} {rates['one']:.0f}, "
+                       f"{rates[name]:.0f} rows/s", None)
 
 
 def balance(case, servers, front):
@@ -221,7 +252,7 @@ def killed(case, servers, clients, front):
         time.sleep(seconds / 3)
         servers[1].process.kill()
 
-    found = clients.run(front, seconds, kill)
+    found = clients.run([front], seconds, kill, 2 * EACH)
     print("after SIGKILL:", found["errors"][:5], file=sys.stderr)
     case.table.add("SIGKILL of one of two behind HAProxy", "0 errors",
                    f"{len(found['errors'])} of {found['answers']}", not found["errors"])
