@@ -429,8 +429,7 @@ static __global__ void __launch_bounds__(ROLL_THREADS, 1)
         roll_project(job, memory, group - 2);
     }
     __syncwarp();
-    cluster_arrive();
-    cluster_wait();
+    cluster_leave();
 }
 #else
 static __global__ void roll_kernel(const __grid_constant__ roll_job)

@@ -339,10 +339,8 @@ static __global__ void __launch_bounds__(bottleneck_layout<G>::Threads, 1)
         bottleneck_work(b, first);
     else
         bottleneck_help(b, first, group);
-    if (G > 1) {
-        cluster_arrive();
-        cluster_wait();
-    }
+    if (G > 1)
+        cluster_leave();
 }
 #else
 template <int G>

@@ -369,8 +369,7 @@ static __global__ void __launch_bounds__(STREAM_THREADS, 1)
         stream_work(b, group);
     }
     __syncwarp();
-    cluster_arrive();
-    cluster_wait();
+    cluster_leave();
 }
 #else
 static __global__ void stream_kernel(const __grid_constant__ stream_job)

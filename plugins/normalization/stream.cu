@@ -56,8 +56,7 @@ static __global__ void __launch_bounds__(STREAM_THREADS, 1)
                            cluster, by);
     }
     __syncwarp();
-    cluster_arrive(); /* shared memory ends with the block, and others send to it */
-    cluster_wait();
+    cluster_leave(); /* shared memory ends with the block, and others send to it */
 #endif
 }
 

@@ -107,6 +107,15 @@ static __device__ inline void cluster_wait(void)
     asm volatile("barrier.cluster.wait;\n" ::: "memory");
 }
 
+/* The same barrier where blocks end: what a thread has told another block, as by
+ * barrier_arrive_at, has come there before that block ends, and its shared memory with
+ * it. */
+static __device__ inline void cluster_leave(void)
+{
+    asm volatile("barrier.cluster.arrive.release;\n" ::: "memory");
+    asm volatile("barrier.cluster.wait.acquire;\n" ::: "memory");
+}
+
 /* Until the phase of that parity has ended. */
 static __device__ inline void barrier_wait(uint32_t barrier, uint32_t parity)
 {
