@@ -322,12 +322,12 @@ static bool ring_choose(const norm_job &job, bool clusters, cudaStream_t stream)
         return true;
     if (n <= (job.bias ? PACKED_BIASED : 16384) && norm_packed<T>(job, stream))
         return true;
-    if constexpr (sizeof(T) == 2)
-        if (norm_long<T>(job, stream))
-            return true;
     if (n >= PACKED_FULL && n <= 16384 && !job.residual && ring_cache_keeps_up() &&
         norm_packed<T>(job, stream))
         return true;
+    if constexpr (sizeof(T) == 2)
+        if (norm_long<T>(job, stream))
+            return true;
     return n <= 16384 && ring_launch<T, RING_HELD, 16, false>(job, 1, stream);
 }
 
