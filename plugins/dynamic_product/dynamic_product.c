@@ -23,6 +23,15 @@ struct state {
     struct dynamic_columns of;     /* all columns, padded to whole panels */
 };
 
+static const strata_attr attrs[] = {
+    {.name = "units",
+     .type = STRATA_I64,
+     .offset = offsetof(strata_dynamic_product, units),
+     .min = 0,
+     .max = 1e15,
+     .doc = "columns of the output; 0: from the weight"},
+};
+
 static const strata_weight weights[] = {
     [DYNAMIC_WEIGHT] = {.name = "weight",
                         .flags = STRATA_REQUIRED,
@@ -61,21 +70,37 @@ static int check_inputs(const strata_node *n)
     return STRATA_OK;
 }
 
-static int dynamic_shape(const strata_node *n)
+/* Columns of the output, from the attribute or the weight. */
+static int find_units(const strata_node *n, int64_t *units)
 {
+    const strata_dynamic_product *p = n->params;
     const strata_tensor *x = &n->in[DYNAMIC_X], *w = &n->weight[DYNAMIC_WEIGHT];
     const int status = check_inputs(n);
     if (status != STRATA_OK)
         return status;
-    if (w->rank != 2 || w->dims[0] != x->dims[x->rank - 1])
+    if (w->rank == 2 && w->dims[0] != x->dims[x->rank - 1])
         return STRATA_FAIL(
             n, STRATA_EINVAL,
             "the weight has %lld rows, x %lld columns; these must be equal",
-            (long long)(w->rank ? w->dims[0] : 0), (long long)x->dims[x->rank - 1]);
+            (long long)w->dims[0], (long long)x->dims[x->rank - 1]);
+    *units = p->units ? p->units : w->rank == 2 ? w->dims[1] : 0;
+    if (*units < 1)
+        return STRATA_FAIL(n, STRATA_EINVAL,
+                           "units is not known; give units = N or a weight");
+    return STRATA_OK;
+}
+
+static int dynamic_shape(const strata_node *n)
+{
+    const strata_tensor *x = &n->in[DYNAMIC_X];
+    int64_t units;
+    const int status = find_units(n, &units);
+    if (status != STRATA_OK)
+        return status;
     n->out[0].dtype = STRATA_FP32;
     n->out[0].rank = x->rank;
     memcpy(n->out[0].dims, x->dims, sizeof n->out[0].dims);
-    n->out[0].dims[x->rank - 1] = w->dims[1];
+    n->out[0].dims[x->rank - 1] = units;
     return STRATA_OK;
 }
 
@@ -83,23 +108,22 @@ static int dynamic_shape(const strata_node *n)
 static int dynamic_weight_shape(const strata_node *n, strata_tensor *expected)
 {
     static const int vectors[] = {DYNAMIC_FACTORS, DYNAMIC_WEIGHT_ZERO};
-    const strata_tensor *x = &n->in[DYNAMIC_X], *w = &n->weight[DYNAMIC_WEIGHT];
-    const int status = check_inputs(n);
+    const strata_tensor *x = &n->in[DYNAMIC_X];
+    int64_t units;
+    const int status = find_units(n, &units);
     if (status != STRATA_OK)
         return status;
-    if (w->rank != 2)
-        return STRATA_FAIL(n, STRATA_EINVAL, "the weight is no matrix");
     expected[DYNAMIC_WEIGHT].dtype = STRATA_INT8;
     expected[DYNAMIC_WEIGHT].rank = 2;
     expected[DYNAMIC_WEIGHT].dims[0] = x->dims[x->rank - 1];
-    expected[DYNAMIC_WEIGHT].dims[1] = w->dims[1];
+    expected[DYNAMIC_WEIGHT].dims[1] = units;
     expected[DYNAMIC_BIAS].rank = 1;
-    expected[DYNAMIC_BIAS].dims[0] = w->dims[1];
+    expected[DYNAMIC_BIAS].dims[0] = units;
     for (int i = 0; i < 2; i++) {
         strata_tensor *to = &expected[vectors[i]];
         const strata_tensor *given = &n->weight[vectors[i]];
         to->rank = 1;
-        to->dims[0] = given->rank == 1 && given->dims[0] == 1 ? 1 : w->dims[1];
+        to->dims[0] = given->rank == 1 && given->dims[0] == 1 ? 1 : units;
     }
     expected[DYNAMIC_WEIGHT_ZERO].dtype = STRATA_INT8;
     return STRATA_OK;
@@ -336,6 +360,8 @@ static const strata_layer dynamic_product = {
     .min_in = 3,
     .max_in = 3,
     .n_out = 1,
+    .params_size = sizeof(strata_dynamic_product),
+    .attrs = STRATA_ARRAY(attrs),
     .weights = STRATA_ARRAY(weights),
     .impls = STRATA_ARRAY(impls),
     .shape = dynamic_shape,

@@ -67,7 +67,7 @@ printf '[network]\nformat = 1\noutputs = y\n[layer y]\ntype = Softmax\naxes = 1\
 expect 2 '^bad.ini:6:1: error: unknown key' 'an INI error begins with its place' \
     $strata run bad.ini
 expect 2 '^bad.costs:2: error: ' 'so does that of a cost file' \
-    $strata run "$digits" --costs bad.costs
+    $strata run "$digits" --input random:1 --costs bad.costs
 printf '{\n "plan": ' >cut.plan
 expect 2 '^cut.plan:2:[0-9]+: error: ' 'and of a saved plan' $strata diff cut.plan cut.plan
 expect 2 '^--set build.precision=x: error: ' 'an option is the place of its own error' \

@@ -169,15 +169,24 @@ static void keep_none(struct import *im, struct node *n)
     counted_give(im, n, 0, counted_integer(im, 0), 0);
 }
 
+static bool keeps_number(const struct node *n)
+{
+    static const char *const ops[] = {"Cast", "Identity", "Reshape", "Squeeze",
+                                      "Unsqueeze"};
+    for (size_t i = 0; i < ARRAY_LENGTH(ops); i++)
+        if (strcmp(n->op, ops[i]) == 0)
+            return n->n_in > 0;
+    return false;
+}
+
 /* The most that a number of a run may be: what a Min or a Clip says, or `all`. */
 static int64_t number_most(const struct import *im, int value, int64_t all)
 {
-    static const char *const same[] = {"Cast", "Identity", "Reshape", "Squeeze",
-                                       "Unsqueeze"};
     const struct node *n = graph_value(&im->g, value)->node;
-    for (size_t i = 0; n && i < ARRAY_LENGTH(same); i++)
-        if (strcmp(n->op, same[i]) == 0)
-            return number_most(im, n->in[0], all);
+    while (n && keeps_number(n)) {
+        const struct value *from = graph_value(&im->g, n->in[0]);
+        n = from ? from->node : NULL;
+    }
     const bool least = n && strcmp(n->op, "Min") == 0,
                clips = n && strcmp(n->op, "Clip") == 0;
     for (int k = clips ? 2 : 0; (least || clips) && k < n->n_in; k++) {
@@ -210,6 +219,9 @@ void counted_suppress(struct import *im, struct node *n)
         n->n_out > 1)
         return;
     const int64_t classes = scores->dims[0] * scores->dims[1], all = boxes->dims[1];
+    const bool bounded = most->constant || counted_is_size(im, n->in[2]);
+    if (!bounded && classes != 1)
+        return;
     if (most->constant && value_count(most) == 1 && value_integer(most, 0) <= 0) {
         keep_none(im, n);
         return;
@@ -218,7 +230,6 @@ void counted_suppress(struct import *im, struct node *n)
         import_refuse_node(im, n, NULL, "how many images it has hangs on values: " HINT);
         return;
     }
-    const bool bounded = most->constant || counted_is_size(im, n->in[2]);
     const int wanted = most->constant ? VALUE_NONE
                        : bounded      ? counted_element(im, n, n->in[2], 0)
                                       : number_rows(im, n, n->in[2]);
