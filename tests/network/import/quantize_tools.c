@@ -27,8 +27,8 @@ static const struct {
 } cases[] = {
     /* (-55 0 200, 1 2 3) by (2 2, -128 254, 0 6) */
     {"a zero for each column, a bias",
-     BEGIN UNSIGNED
-     "init q u 2 128 1\ninit t f 2 0.5 2\ninit b f 2 10 20\n" PRODUCT("a,w,z,q") BIASED,
+     BEGIN UNSIGNED "init q u 2 128 1\ninit t f 2 0.5 2\ninit b f 2 10 20\n" PRODUCT(
+         "a,w,z,q") BIASED,
      true,
      {-45, 2200, -117, 1076}},
     {"one zero",
@@ -102,9 +102,9 @@ Test(quantize_tools, computed_scales_take_two_layers)
 
 #define BYTES(scale, zero, end)                                                          \
     "init a f - 0.5\ninit v u - 0\nnode QuantizeLinear x,a,v -> i\n"                     \
-    "node DequantizeLinear i,a,v -> e\ninit b f - " scale "\ninit w u - " zero           \
-    "\nnode QuantizeLinear x,b,w -> j\nnode DequantizeLinear j,b,w -> f\n"               \
-    "node Concat e,f -> c axis=1\ninit s f - 1\ninit z u - 100\n" end                    \
+    "node DequantizeLinear i,a,v -> e\ninit b f - " scale "\ninit w u - " zero            \
+    "\nnode QuantizeLinear x,b,w -> j\nnode DequantizeLinear j,b,w -> f\n"              \
+    "node Concat e,f -> c axis=1\ninit s f - 1\ninit z u - 100\n" end                   \
     "node QuantizeLinear c,s,z -> q\nnode DequantizeLinear q,s,z -> y\n"
 
 static int count_of(const char *types, const char *type)
@@ -123,17 +123,12 @@ Test(quantize_tools, concatenations_move_bytes_of_one_scale)
         int quantizes;
         float y[8];
     } rows[] = {
-        {"two scales",
-         "input x f 2x2\noutput y\n" BYTES("2", "128", ""),
-         5,
+        {"two scales", "input x f 2x2\noutput y\n" BYTES("2", "128", ""), 5,
          {0, 0, -4, 0, 2, 128, 2, 155}},
-        {"one that is the result's",
-         "input x f 2x2\noutput y\n" BYTES("1", "100", ""),
-         4,
+        {"one that is the result's", "input x f 2x2\noutput y\n" BYTES("1", "100", ""), 4,
          {0, 0, -3, 1, 2, 128, 3, 155}},
         {"floats that are read elsewhere",
-         "input x f 2x2\noutput y\n" BYTES("2", "128", "output c\n"),
-         3,
+         "input x f 2x2\noutput y\n" BYTES("2", "128", "output c\n"), 3,
          {0, 0, -4, 0, 2, 128, 2, 155}},
     };
     static const float in[] = {-3, 0.7F, 2.6F, 300};
