@@ -1,7 +1,7 @@
 plugin_LTLIBRARIES += plugins/quantize.la
 plugins_quantize_la_SOURCES = plugins/quantize/quantize.c \
-	plugins/common/quantized/rows.c \
-	plugins/common/quantized/rows.h \
+	plugins/quantize/rows.c \
+	plugins/quantize/rows.h \
 	plugins/common/quantized/operands.h \
 	plugins/common/quantized/quantize.h
 plugins_quantize_la_CFLAGS = $(CFLAGS_FOR_PLUGINS) -ffp-contract=off \
