@@ -198,7 +198,7 @@ DAMAGE(impl_nan, t->impls[1].efficiency = NAN)
 DAMAGE(impl_epilogues, t->impls[1].epilogues = 16)
 DAMAGE(impl_activation, t->impls[1].epilogues = STRATA_EPILOGUE_ACTIVATION)
 DAMAGE(impl_activations, t->impls[1].activations = UINT64_C(1) << 63)
-DAMAGE(impl_flags, t->impls[1].flags = 8192)
+DAMAGE(impl_flags, t->impls[1].flags = 1 << 30)
 DAMAGE(impl_state, t->impls[1].state_size = SIZE_MAX)
 DAMAGE(impl_ctx, t->impls[1].ctx_size = SIZE_MAX)
 DAMAGE(impl_stride, t->layer.impls.stride = 16)
@@ -304,7 +304,7 @@ static const struct broken cases[] = {
      damage_impl_activation},
     {"layer 'Good': impls[1] 'c': activations 0x8000000000000000 has unknown bits",
      damage_impl_activations},
-    {"layer 'Good': impls[1] 'c': flags 0x2000 has unknown bits", damage_impl_flags},
+    {"layer 'Good': impls[1] 'c': flags 0x40000000 has unknown bits", damage_impl_flags},
     {"layer 'Good': impls[1] 'c': state_size 18446744073709551615 > ", damage_impl_state},
     {"layer 'Good': impls[1] 'c': ctx_size 18446744073709551615 > ", damage_impl_ctx},
     {"layer 'Good': impls.stride 16 < ", damage_impl_stride},
