@@ -99,13 +99,13 @@ static bool text_candidate(char *out, size_t size, const strata_attr *a, int i)
 /* The i-th value to try; false past the last. */
 static bool candidate(char *out, size_t size, const strata_attr *a, int i)
 {
-    static const char *const integers[] = {"2", "1", "3"};
+    static const char *const integers[] = {"2", "1", "3", "5"};
     static const char *const lists[] = {"3", "1", "2, 3, 2, 2", "0", "2", "8"};
     static const char *const reals[] = {"2", "1", "0.5"};
     const char *p = a->choices;
     switch (a->type) {
     case STRATA_I64:
-        return i < 3 && snprintf(out, size, "%s", integers[i]) > 0;
+        return i < 4 && snprintf(out, size, "%s", integers[i]) > 0;
     case STRATA_F64:
     case STRATA_REALS:
         return i < 3 && snprintf(out, size, "%s", reals[i]) > 0;

@@ -71,6 +71,7 @@ void cases_of_layer(const struct registry_layer *layer, struct cases_node *out);
 
 enum cases_sweep {
     CASES_ALL,   /* every case; the first over many shapes */
+    CASES_REST,  /* each case over many shapes, until something ran */
     CASES_FIRST, /* the first case that an impl takes, over many shapes */
     CASES_FEW,   /* over a few shapes */
     CASES_SMALL, /* on one shape */

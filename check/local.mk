@@ -43,6 +43,8 @@ libstrata_check_la_SOURCES = \
 	check/shrink.h \
 	check/test/streams.c \
 	check/test/sweep.c \
+	check/test/sweep_shapes.c \
+	check/test/sweep_shapes.h \
 	check/test/test.c \
 	check/test/test.h \
 	check/types.c \
@@ -54,5 +56,6 @@ libstrata_check_la_SOURCES = \
 	check/harness/trial_problem.c \
 	check/harness/trial_types.c \
 	check/harness/trial_values.c \
+	check/harness/trial_variant.c \
 	check/test/values.c
 EXTRA_DIST += check/README.md

@@ -85,6 +85,7 @@ struct harness_result {
 /* What is counted for each impl of the layer. */
 struct harness_tally {
     int runs, vetoed, failures;
+    int lacking;    /* of the vetoed: this machine cannot run them */
     char veto[200]; /* the last one's reason */
 };
 
@@ -159,7 +160,8 @@ struct harness_node {
     strata_tensor in[HARNESS_INPUTS], out[HARNESS_OUTPUTS], weight[HARNESS_WEIGHTS];
     struct harness_stored stored;
     strata_node node;             /* tensors without formats or data */
-    bool vetoed;                  /* the last harness_run ended in the impl's accept */
+    bool vetoed;                  /* the last harness_run ended in the impl's accept, */
+    bool lacking;                 /* as this machine has not what the impl needs */
     bool no_pack;                 /* hide the host extension "strata.pack/1" */
     /* For impls that claim it. */
     enum harness_pitch pitched_in, pitched_out, pitched_residual;

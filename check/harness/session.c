@@ -70,6 +70,7 @@ static int call_accept(struct session *s, void *stream)
     harness_enter(s->n, "accept");
     int status = explained(s, s->impl->accept(&s->node), "accept");
     s->n->vetoed = status != STRATA_OK && !s->fault;
+    s->n->lacking = s->n->vetoed && status == STRATA_EDEVICE;
     return s->n->vetoed ? STRATA_EUNSUPPORTED : status;
 }
 

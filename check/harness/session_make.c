@@ -328,7 +328,7 @@ int session_make(struct session *s, struct harness_node *n,
     s->node.err = &s->err;
     if (!n->no_pack)
         s->host.extension = pack_extension;
-    n->vetoed = false;
+    n->vetoed = n->lacking = false;
     int status = make_inputs(s, formats, in);
     if (status == STRATA_OK)
         status = make_weights(s, weight);

@@ -50,6 +50,8 @@ void trial_problem(struct trial *t, const char *rule, const char *text);
 /* Report what a session found: its fault, or `otherwise` with its message. */
 void trial_session_problem(struct trial *t, const struct session *s,
                            const char *otherwise);
+/* Report what the node's harness found: its fault, or `otherwise` with its message. */
+void trial_node_problem(struct trial *t, const char *otherwise);
 /* "fp32:nchw,fp32:nchw->fp32:nchw"; "" without an impl. */
 void trial_formats(const struct trial *t, char *text, size_t size);
 /* "1x3x5x7,1x3x1x1" */
@@ -104,6 +106,18 @@ bool trial_specials_agree(const struct trial *t, int o, const double *expected,
 /* trial_types.c */
 /* Dtypes that the inputs of a case are tried as, beside its own, as a mask. */
 uint64_t trial_further_types(const struct trial *t);
+
+/* trial_variant.c */
+/* harness_run with this trial's values. */
+int trial_run(struct trial *t, int row, const strata_epilogue *e);
+/* Whether its values cost more than all else: impls are asked before any are laid out, and
+ * each goes through one math mode and all its tails at once, as in a sweep. */
+bool trial_is_large(const struct trial *t);
+/* The mode that a combination runs in beside the default one. */
+int trial_other_mode(struct trial *t);
+/* Every variant of this trial's combination that the impl's flags claim, in the math modes
+ * there are. */
+void trial_combination(struct trial *t, int row);
 
 /* trial.c */
 /* session_make with this trial's values. */

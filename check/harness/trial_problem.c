@@ -105,3 +105,11 @@ void trial_attrs(char *out, size_t size, const char *text, const struct harness_
         }
     out[used] = '\0';
 }
+
+void trial_node_problem(struct trial *t, const char *otherwise)
+{
+    const char *rule = t->node.fault ? t->node.fault : otherwise;
+    char text[STRATA_MESSAGE_SIZE];
+    snprintf(text, sizeof text, "%s", t->node.err.message);
+    trial_problem(t, rule, text);
+}

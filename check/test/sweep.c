@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shapes, and the cases run over them. Some impls take no plain case (a window of one
+ * Cases, run over shapes. Some impls take no plain case (a window of one
  * pixel, as many groups as channels): where a test runs but the first case, each impl
  * has the first case that it takes.
  */
@@ -10,78 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check/test/sweep_shapes.h"
 #include "check/test/test.h"
 #include "check/harness/trial.h"
-
-/* ---- shapes ------------------------------------------------------------------------ */
-
-#define MOST_SHAPES 200
-
-static int64_t elements(const struct harness_shape *s)
-{
-    int64_t n = 1;
-    for (int d = 0; d < s->rank; d++)
-        n *= s->dims[d];
-    return n;
-}
-
-static int compare_elements(const void *a, const void *b)
-{
-    const int64_t x = elements(a), y = elements(b);
-    return (x > y) - (x < y);
-}
-
-/* Small ones first, so that what fails first is small. */
-static size_t sweep_shapes(struct harness_shape *out, int rank, bool thorough)
-{
-    static const int64_t images[] = {1, 3};
-    static const int64_t channels[] = {1, 2, 3, 7, 8, 9, 16, 17};
-    static const int64_t sizes[][2] = {{1, 1}, {5, 7}, {6, 4}, {7, 1}, {8, 8}, {7, 7},
-                                       {2, 6}, {4, 5}, {1, 5}, {7, 5}, {1, 7}, {5, 1}};
-    const size_t n_sizes = rank < 3 ? 1 : thorough ? 12 : 5;
-    size_t n = 0;
-    for (size_t i = 0; i < (rank == 1 ? 1 : ARRAY_LENGTH(images)); i++)
-        for (size_t k = 0; k < ARRAY_LENGTH(channels); k++)
-            for (size_t s = 0; s < n_sizes; s++) {
-                struct harness_shape *shape = &out[n++];
-                *shape = (struct harness_shape){.rank = rank};
-                shape->dims[0] = rank == 1 ? channels[k] : images[i];
-                shape->dims[1] = channels[k];
-                for (int d = 2; d < rank; d++)
-                    shape->dims[d] = sizes[s][d % 2];
-            }
-    for (int64_t side = 3; side < 20; side *= 2) /* what only takes squares */
-        if (rank == 2)
-            out[n++] = (struct harness_shape){2, {side, side}};
-    qsort(out, n, sizeof *out, compare_elements);
-    return n;
-}
-
-#define FEW_SHAPES 4
-
-static size_t few_shapes(struct harness_shape *out, int rank)
-{
-    static const int64_t dims[FEW_SHAPES][5] = {
-        {1, 3, 5, 7, 5}, {2, 8, 7, 7, 7}, {3, 9, 7, 5, 5}, {8, 8, 8, 8, 8}};
-    for (size_t i = 0; i < FEW_SHAPES; i++) {
-        out[i] = (struct harness_shape){.rank = rank};
-        memcpy(out[i].dims, dims[i], (size_t)rank * sizeof dims[i][0]);
-    }
-    return FEW_SHAPES;
-}
-
-#define LARGE_SHAPES 3
-
-static size_t large_shapes(struct harness_shape *out, int rank)
-{
-    static const int64_t dims[LARGE_SHAPES][5] = {
-        {2, 17, 31, 33, 3}, {4, 16, 32, 32, 4}, {64, 64, 64, 64, 4}};
-    for (size_t i = 0; i < LARGE_SHAPES; i++) {
-        out[i] = (struct harness_shape){.rank = rank};
-        memcpy(out[i].dims, dims[i], (size_t)rank * sizeof dims[i][0]);
-    }
-    return rank < 3 ? LARGE_SHAPES : 2;
-}
 
 /* ---- running ----------------------------------------------------------------------- */
 
@@ -237,8 +168,8 @@ static void run_empty(struct check_child *c, const char *attrs,
 static void run_extras(struct check_child *c, const char *attrs, int rank, size_t first)
 {
     const strata_layer *l = &c->layer->layer;
-    struct harness_shape few[FEW_SHAPES], in[HARNESS_INPUTS];
-    const size_t n = few_shapes(few, rank);
+    struct harness_shape few[SWEEP_FEW_SHAPES], in[HARNESS_INPUTS];
+    const size_t n = sweep_few_shapes(few, rank);
     const int n_in = c->cases.n_in;
     const unsigned optional = optional_weights(c->layer);
     for (size_t i = first; i < n; i++) {
@@ -279,13 +210,13 @@ static void run_large(struct check_child *c)
 /* A case over many shapes. */
 static void run_many(struct check_child *c, const char *attrs)
 {
-    struct harness_shape shapes[MOST_SHAPES];
+    struct harness_shape shapes[SWEEP_MOST_SHAPES];
     const struct check_cases *k = &c->cases;
     const size_t step = c->o->quick ? QUICK_STEP : 1;
     const size_t first = c->o->quick && k->n_in > 0 ? QUICK_FIRST : 0;
     for (int r = 0; r < k->n_ranks; r++) {
         size_t n = r == 0 ? sweep_shapes(shapes, k->ranks[r], c->o->thorough)
-                          : few_shapes(shapes, k->ranks[r]);
+                          : sweep_few_shapes(shapes, k->ranks[r]);
         for (size_t i = r == 0 ? 0 : first; i < (k->n_in < 0 ? 1 : n);
              i += r == 0 ? step : 1)
             run_alike(c, attrs, &shapes[i], k->n_in, usually);
@@ -295,19 +226,26 @@ static void run_many(struct check_child *c, const char *attrs)
 
 static void run_variations(struct check_child *c)
 {
-    struct harness_shape shapes[FEW_SHAPES];
+    struct harness_shape shapes[SWEEP_FEW_SHAPES];
     const struct check_cases *k = &c->cases;
     const size_t step = c->o->quick ? QUICK_STEP : 1;
     if (k->n_ranks > 0)
         run_large(c);
     for (size_t a = 1; a < k->n; a++) {
-        const size_t n = k->n_in < 0 ? 1 : few_shapes(shapes, k->ranks[0]);
+        const size_t n = k->n_in < 0 ? 1 : sweep_few_shapes(shapes, k->ranks[0]);
         for (size_t i = step > 1 ? a % n : 0; i < n; i += step)
             run_alike(c, k->attrs[a], &shapes[i], k->n_in, usually);
         if (k->n_ranks > 0 && k->n_in > 0)
             run_empty(c, k->attrs[a], &shapes[QUICK_FIRST],
                       c->o->quick ? (int)a % k->ranks[0] : -1);
     }
+}
+
+/* Impls that take the plainest attributes on no shape, and others on few. */
+static void run_until_taken(struct check_child *c)
+{
+    for (size_t a = 1; a < c->cases.n && c->report->runs == 0; a++)
+        run_many(c, c->cases.attrs[a]);
 }
 
 #define NUMBERS_FIRST (NUMBERS_PLAIN + 1)
@@ -327,9 +265,10 @@ static void run_numbers(struct check_child *c, const char *attrs,
  * has several images, pixels and pad lanes and is taken. */
 static void run_all_numbers(struct check_child *c)
 {
-    struct harness_shape shapes[FEW_SHAPES], in[HARNESS_INPUTS];
+    struct harness_shape shapes[SWEEP_FEW_SHAPES], in[HARNESS_INPUTS];
     const struct check_cases *k = &c->cases;
-    const size_t n = k->n_ranks && k->n_in > 0 ? few_shapes(shapes, k->ranks[0]) : 0;
+    const size_t n =
+        k->n_ranks && k->n_in > 0 ? sweep_few_shapes(shapes, k->ranks[0]) : 0;
     for (size_t a = 0; a < k->n; a++) {
         const int before = c->report->runs;
         for (size_t i = n; i-- > 0 && c->report->runs == before;) {
@@ -385,11 +324,11 @@ static void run_own(struct check_child *c, enum cases_sweep sweep)
 /* large: with few ones behind, for layers whose outputs are many times an input. */
 static void run_few(struct check_child *c, const char *attrs, enum cases_sweep sweep)
 {
-    struct harness_shape shapes[LARGE_SHAPES + FEW_SHAPES];
+    struct harness_shape shapes[SWEEP_LARGE_SHAPES + SWEEP_FEW_SHAPES];
     const struct check_cases *k = &c->cases;
     const int rank = k->n_ranks ? k->ranks[0] : 4, before = c->report->runs;
-    size_t n = sweep == CASES_LARGE ? large_shapes(shapes, rank) : 0;
-    n += few_shapes(shapes + n, rank);
+    size_t n = sweep == CASES_LARGE ? sweep_large_shapes(shapes, rank) : 0;
+    n += sweep_few_shapes(shapes + n, rank);
     for (size_t i = 0; i < (k->n_in < 0 ? 1 : n); i++) {
         run_alike(c, attrs, &shapes[i], k->n_in, usually);
         if (sweep != CASES_FEW && c->report->runs > before)
@@ -480,6 +419,10 @@ void cases_run(struct check_child *c, enum cases_sweep sweep)
         run_many(c, k->attrs[0]);
         run_variations(c);
         run_all_numbers(c);
+        return;
+    }
+    if (sweep == CASES_REST) {
+        run_until_taken(c);
         return;
     }
     find_leads(c);

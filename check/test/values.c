@@ -34,6 +34,23 @@ static void note_untested(struct check_child *c, const struct harness_tally *tal
     }
 }
 
+static bool has_tried(const struct check_child *c)
+{
+    return c->report->runs > 0 || c->report->n_findings > 0;
+}
+
+/* Whether each impl that was asked said that it is not for this machine. */
+static bool is_elsewhere(const struct check_child *c, const struct harness_tally *tally)
+{
+    bool elsewhere = false;
+    for (size_t i = 0; tally && i < c->layer->n_impls; i++) {
+        if (tally[i].vetoed > 0 && tally[i].lacking == 0)
+            return false;
+        elsewhere = elsewhere || tally[i].lacking > 0;
+    }
+    return elsewhere;
+}
+
 /* Nothing ran; with the last impl's reason, if it gave one. */
 static void find_untested(struct check_child *c, const struct harness_tally *tally)
 {
@@ -41,6 +58,11 @@ static void find_untested(struct check_child *c, const struct harness_tally *tal
     c->report->place = (struct check_place){0};
     for (size_t i = 0; tally && i < c->layer->n_impls; i++)
         veto = tally[i].veto[0] ? tally[i].veto : veto;
+    if (is_elsewhere(c, tally)) {
+        snprintf(c->report->skip, sizeof c->report->skip,
+                 "this machine runs none of its impls: %s", veto);
+        return;
+    }
     veto = veto[0] ? veto : c->cases.refusal;
     check_found(c, "untested",
                 "every impl vetoes, or the layer refuses, what was tried; give "
@@ -58,8 +80,10 @@ void check_values(struct check_child *c)
     if (c->cases.own_note[0])
         check_note(c, "%s", c->cases.own_note);
     cases_run(c, CASES_ALL);
+    if (!has_tried(c) && !is_elsewhere(c, tally))
+        cases_run(c, CASES_REST);
     c->target.tally = NULL;
-    if (c->report->runs == 0 && c->report->n_findings == 0)
+    if (!has_tried(c))
         find_untested(c, tally);
     else if (tally && c->report->runs > 0) /* what is found says why nothing ran */
         note_untested(c, tally);

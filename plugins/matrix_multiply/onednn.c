@@ -102,7 +102,7 @@ static int check(const strata_node *n, const struct matrix_product *p)
                            "oneDNN multiplies by int8, and without the CPU's VNNI its "
                            "sums of two saturate");
     if (a == STRATA_BF16 && !onednn_has(dnnl_cpu_isa_avx512_core_bf16))
-        return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "this CPU has no BF16 products");
+        return STRATA_FAIL(n, STRATA_EDEVICE, "this CPU has no BF16 products");
     return STRATA_OK;
 }
 

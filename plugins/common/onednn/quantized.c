@@ -21,7 +21,7 @@ int onednn_quantized_factors(const strata_node *n, const strata_quantized *q, in
     const float *scale = f->data;
     const float *in = n->weight[STRATA_QUANTIZED_SCALE_IN].data;
     if (!onednn_has(dnnl_cpu_isa_avx512_core_vnni))
-        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+        return STRATA_FAIL(n, STRATA_EDEVICE,
                            "without the CPU's VNNI oneDNN's sums of two saturate");
     request->quantized = q;
     request->factors_dim = dim;
