@@ -344,21 +344,22 @@ static bool search_plain(struct check_child *c)
     return k->n > 0;
 }
 
-static bool works_unequal(struct check_child *c)
+/* With `set` optional attributes set. */
+static bool works_unequal(struct check_child *c, int set)
 {
     struct search s = {.c = c, .most_tries = UNEQUAL_TRIES};
-    return c->o->n_attrs ? takes_any(c, c->cases.attrs[0]) : search(&s, 0, 0);
+    return c->o->n_attrs ? takes_any(c, c->cases.attrs[0]) : search(&s, 0, set);
 }
 
 /* A usual input, then two of a pattern each. */
-static bool search_pairs(struct check_child *c)
+static bool search_pairs(struct check_child *c, int set)
 {
     struct check_cases *k = &c->cases;
     for (size_t p = 0; p < ARRAY_LENGTH(patterns) && k->n_in == 3; p++)
         for (size_t q = 0; q < ARRAY_LENGTH(patterns); q++) {
             k->pattern[1] = patterns[p];
             k->pattern[2] = patterns[q];
-            if (works_unequal(c))
+            if (works_unequal(c, set))
                 return true;
         }
     memset(k->pattern, 0, sizeof k->pattern);
@@ -366,7 +367,7 @@ static bool search_pairs(struct check_child *c)
 }
 
 /* One input, then all but one, of each pattern beside usual ones. */
-static bool search_unequal_typed(struct check_child *c)
+static bool search_unequal_typed(struct check_child *c, int set)
 {
     struct check_cases *k = &c->cases;
     for (int others = 0; others < (k->n_in > 2 ? 2 : k->n_in > 1); others++)
@@ -374,21 +375,22 @@ static bool search_unequal_typed(struct check_child *c)
             for (size_t p = 0; p < ARRAY_LENGTH(patterns); p++) {
                 for (int i = 0; i < k->n_in; i++)
                     k->pattern[i] = (i == at) != (others > 0) ? patterns[p] : NULL;
-                if (works_unequal(c))
+                if (works_unequal(c, set))
                     return true;
             }
     memset(k->pattern, 0, sizeof k->pattern);
-    return search_pairs(c);
+    return search_pairs(c, set);
 }
 
 static bool search_unequal(struct check_child *c)
 {
     struct check_cases *k = &c->cases;
-    for (size_t i = 0; i < k->n_types; i++) {
-        memcpy(k->in_dtype, k->types[i], sizeof k->in_dtype);
-        if (search_unequal_typed(c))
-            return true;
-    }
+    for (int set = 0; set <= (c->o->n_attrs ? 0 : 1); set++)
+        for (size_t i = 0; i < k->n_types; i++) {
+            memcpy(k->in_dtype, k->types[i], sizeof k->in_dtype);
+            if (search_unequal_typed(c, set))
+                return true;
+        }
     return false;
 }
 
