@@ -117,6 +117,7 @@ NETWORK_SOURCES = \
 	network/import/pattern/parse.h \
 	network/import/pattern/pattern.h \
 	network/import/pattern/places.c \
+	network/import/pattern/quantized.c \
 	network/import/pattern/scale.c \
 	network/import/pattern/scores.c \
 	network/import/pattern/scores.h \

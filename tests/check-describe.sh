@@ -14,6 +14,7 @@ needs() {
     core::Bottleneck) printf '%s\n' 'reduced = 4' 'convolved = 5' 'projected = 4' 'kernel = 3x3' ;;
     core::Convolution | core::Deconvolution) printf '%s\n' 'filters = 4' 'kernel = 3x3' ;;
     core::Attention | core::QuantizedAttention) echo 'inputs = x, x1, x2' ;;
+    core::DynamicProduct) printf '%s\n' 'inputs = x, x1, x2' 'units = 5' ;;
     core::Embedding) printf '%s\n' 'rows = 9' 'columns = 5' ;;
     core::Expand) echo 'repeats = 1, 2, 1, 3' ;;
     core::FullyConnected) echo 'units = 5' ;;
@@ -53,6 +54,7 @@ inputs_of() {
     case $1 in
     core::Attention) echo 1x4x6x6 1x4x7x6 1x4x7x5 ;;
     core::Dequantize) echo 1x4x6x6:u8 ;;
+    core::DynamicProduct) echo 1x4x6x6:u8 1 1:u8 ;;
     core::Embedding) echo 2x3:i64 ;;
     core::Gather) echo 1x4x6x6 5:i64 ;;
     core::GridSample) echo 1x4x6x6 1x3x5x2 ;;

@@ -1,13 +1,11 @@
 plugin_LTLIBRARIES += plugins/quantize.la
 plugins_quantize_la_SOURCES = plugins/quantize/quantize.c \
-	plugins/quantize/rows.c \
-	plugins/quantize/rows.h \
 	plugins/common/quantized/operands.h \
 	plugins/common/quantized/quantize.h
 plugins_quantize_la_CFLAGS = $(CFLAGS_FOR_PLUGINS) -ffp-contract=off \
 	-fno-math-errno -fno-trapping-math
 plugins_quantize_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
-plugins_quantize_la_LIBADD = $(POINTWISE_LIBS)
+plugins_quantize_la_LIBADD = $(BYTES_LIBS) $(POINTWISE_LIBS)
 LAYER_CASES += tests/plugins/quantize.c
 
 CUDA_PLUGIN_KERNELS += plugins/quantize/cuda.cu

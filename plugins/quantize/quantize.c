@@ -11,7 +11,7 @@
 #include "plugins/common/dense.h"
 #include "plugins/common/pointwise.h"
 #include "plugins/common/quantized/operands.h"
-#include "plugins/quantize/rows.h"
+#include "plugins/common/bytes/rows.h"
 
 static int quantize_output(const strata_node *n)
 {

@@ -13,6 +13,7 @@ CRITERION_TESTS += \
 	tests/network/import/branches \
 	tests/network/import/upgrades/computed \
 	tests/network/import/counted \
+	tests/network/import/quantize_tools \
 	tests/network/import/any_size/sizes \
 	tests/network/import/stable \
 	tests/network/import/any_size/steps \
@@ -48,6 +49,7 @@ tests_network_import_branches_SOURCES = tests/network/import/branches.c $(FREE_M
 tests_network_import_upgrades_computed_SOURCES = \
 	tests/network/import/upgrades/computed.c $(FREE_MODEL)
 tests_network_import_counted_SOURCES = tests/network/import/counted.c $(FREE_MODEL)
+tests_network_import_quantize_tools_SOURCES = tests/network/import/quantize_tools.c $(FREE_MODEL)
 tests_network_import_inline_SOURCES = tests/network/import/inline.c $(IMPORTED_TEXT)
 tests_network_import_opsets_SOURCES = tests/network/import/opsets.c $(IMPORTED_TEXT)
 tests_network_import_any_size_sizes_SOURCES = tests/network/import/any_size/sizes.c \

@@ -70,6 +70,12 @@ typedef struct strata_quantized_product {
     strata_quantized quantized;
 } strata_quantized_product;
 
+/* DynamicProduct: rows of UINT8 with a scale and a zero that are inputs, times a constant
+ * K x N of INT8, to FP32. */
+typedef struct strata_dynamic_product {
+    int64_t units; /* N; 0: from the weight */
+} strata_dynamic_product;
+
 /* QuantizedSum: y = activation((a - zero_a)*scale_a + (b - zero_b)*scale_b) in FP32, then
  * as above; inputs of one shape, weights scale_a, scale_b, scale_out (one each). zero_in
  * is zero_a. */

@@ -224,16 +224,24 @@ static int less_columns(struct mapping *m, int y)
     return compose_op(m, "ElementWise", "sub", y, times);
 }
 
+/* Those of all columns of b; NULL: all are 0. */
+static int64_t *zeros_of_columns(struct mapping *m)
+{
+    const int64_t n = map_input(m, 1)->dims[1];
+    int64_t *zeros = arena_get(&m->g->arena, (size_t)n, sizeof *zeros);
+    bool any = false;
+    for (int64_t k = 0; zeros && k < n; k++)
+        any |= (zeros[k] = zero_of_column(m, k)) != 0;
+    return any ? zeros : NULL;
+}
+
 /* y less the zero points of b, each times what a row of a sums up to. */
 static int less_rows(struct mapping *m, int y)
 {
     const struct value *a = map_input(m, 0), *b = map_input(m, 1);
     const int64_t n = b->dims[1], last = a->rank - 1;
-    int64_t *zeros = arena_get(&m->g->arena, (size_t)n, sizeof *zeros);
-    bool any = false;
-    for (int64_t k = 0; zeros && k < n; k++)
-        any |= (zeros[k] = zero_of_column(m, k)) != 0;
-    if (!any)
+    const int64_t *zeros = zeros_of_columns(m);
+    if (!zeros)
         return y;
     const int wide = compose_cast(m, compose_input(m, 0), STRATA_INT32);
     const int rows = compose_reduce(m, "sum", wide, &last, 1, true);
@@ -266,6 +274,31 @@ static void map_mat_mul_integer(struct mapping *m)
     else
         product(m, compose_input(m, 0), compose_input(m, 1));
     compose_end(m, 0, -1);
+}
+
+/* Numbers of columns as INT8. */
+static int few_numbers(struct mapping *m, const int64_t *v, int64_t n)
+{
+    int8_t *to = arena_get(&m->g->arena, (size_t)n, 1);
+    for (int64_t k = 0; to && k < n; k++)
+        to[k] = (int8_t)v[k];
+    return to ? graph_add_constant(m->g, "", STRATA_INT8, 1, &n, to) : VALUE_NONE;
+}
+
+void matrix_of_dynamic(struct mapping *m)
+{
+    const int64_t *zeros = zeros_of_columns(m);
+    map_section(m, "DynamicProduct");
+    map_in(m, 0);
+    map_in(m, 4);
+    map_in(m, 2);
+    map_out(m, 0);
+    section_weight(m->s, "weight", signed_bytes(m));
+    section_weight(m->s, "weight_scale", compose_input(m, 5));
+    section_weight(m->s, "bias", compose_input(m, 6));
+    if (zeros)
+        section_weight(m->s, "weight_zero",
+                       few_numbers(m, zeros, map_input(m, 1)->dims[1]));
 }
 
 /* Inputs `whole` and `scale` are what a constant is the product of, if no zero point was

@@ -2,7 +2,7 @@
  *
  * Layers as operators of a domain of their own, "strata", which patterns make.
  */
-#include "network/import/map.h"
+#include "network/import/map/quantize.h"
 
 #include "core/alloc.h"
 #include "formats/format.h"
@@ -40,6 +40,7 @@ static const struct map_rule rules[] = {
     {OWN, .op = "Attention", .layer = "Attention", .ports = "xxxxxxx",
      .names = "heads=heads,kv_heads=kv_heads,scale=scale,softcap=softcap,causal=causal?,"
               "window_left=window_left,cache=cache?,present=present?"},
+    {OWN, .op = "DynamicProduct", .finish = matrix_of_dynamic},
     {OWN, .op = "Embedding", .layer = "Embedding", .ports = "wxw"},
     {OWN, .op = "RotaryEmbedding", .layer = "RotaryEmbedding", .ports = "xxxxww",
      .names = "heads=heads,dims=dims,interleaved=interleaved?,turned_heads=turned_heads"},

@@ -241,42 +241,10 @@ static void map_dequantize_linear(struct mapping *m)
     compose_end(m, 0, -1);
 }
 
-/* An operation with a number. */
-static int with_number(struct mapping *m, const char *op, int x, double v)
-{
-    return compose_op(m, "ElementWise", op, x, compose_number(m, STRATA_FP32, v));
-}
-
-/* Rounded, and in [0, 255]. */
-static int to_byte(struct mapping *m, int x)
-{
-    return compose_op(m, "Unary", "round", clipped(m, x, 0, 255), VALUE_NONE);
-}
-
-/* From the range of the values, in which 0 is. */
 static void map_dynamic(struct mapping *m)
 {
-    const int x = compose_input(m, 0);
-    const int high =
-        with_number(m, "max", compose_reduce(m, "max", x, NULL, 0, false), 0);
-    const int low = with_number(m, "min", compose_reduce(m, "min", x, NULL, 0, false), 0);
-    const int range = compose_op(m, "ElementWise", "sub", high, low);
-    int scale = with_number(m, "div", range, 255);
-    if (map_has_output(m, 1)) {
-        compose_end(m, 1, 0);
-        scale = compose_input(m, 0) >= 0 ? m->node->out[1] : VALUE_NONE;
-    }
-    const int share = compose_op(m, "ElementWise", "div", low, scale);
-    const int zero = to_byte(m, compose_op(m, "Unary", "neg", share, VALUE_NONE));
-    const int whole = compose_op(
-        m, "Unary", "round", compose_op(m, "ElementWise", "div", x, scale), VALUE_NONE);
-    const int y = to_byte(m, compose_op(m, "ElementWise", "sum", whole, zero));
-    compose_cast(m, y, STRATA_UINT8);
-    compose_end(m, 0, -1);
-    if (map_has_output(m, 2)) {
-        compose_cast(m, zero, STRATA_UINT8);
-        compose_end(m, 2, 0);
-    }
+    map_rank(m, 1, 0);
+    map_rank(m, 2, 0);
 }
 
 static const struct map_rule rules[] = {
@@ -287,7 +255,10 @@ static const struct map_rule rules[] = {
     {.op = "DequantizeLinear",
      .finish = map_dequantize_linear,
      .note = "of blocks, scales must be constant but for floats that are no dtype"},
-    {.op = "DynamicQuantizeLinear", .finish = map_dynamic},
+    {.op = "DynamicQuantizeLinear",
+     .layer = "DynamicQuantize",
+     .ports = "x",
+     .finish = map_dynamic},
 };
 
 const struct map_table map_quantize = {"Quantization", rules, ARRAY_LENGTH(rules)};

@@ -13,4 +13,8 @@
 int quantize_undo(struct mapping *m, int x, int scale, int zero, int64_t axis);
 int quantize_do(struct mapping *m, int x, int scale, int zero, int64_t axis);
 
+/* A DynamicProduct: a, a constant matrix of bytes b, the zero of a, those of b, the scale
+ * of a, those of b, a bias. The fourth and the last may be absent. (map/matrix.c) */
+void matrix_of_dynamic(struct mapping *m);
+
 #endif /* NETWORK_IMPORT_MAP_QUANTIZE_H */

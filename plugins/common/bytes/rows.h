@@ -2,8 +2,8 @@
  *
  * Rows of FP32 to bytes with one scale, in the vectors of the processor at hand.
  */
-#ifndef PLUGINS_QUANTIZE_ROWS_H
-#define PLUGINS_QUANTIZE_ROWS_H
+#ifndef PLUGINS_COMMON_BYTES_ROWS_H
+#define PLUGINS_COMMON_BYTES_ROWS_H
 
 #include <stdint.h>
 
@@ -19,4 +19,4 @@ typedef void quantize_row(uint8_t *y, const float *x, const struct quantize_scal
 /* The row for such a scale and zero: without a divider where that is exact. */
 quantize_row *quantize_row_for(const struct quantize_scale *s);
 
-#endif /* PLUGINS_QUANTIZE_ROWS_H */
+#endif /* PLUGINS_COMMON_BYTES_ROWS_H */

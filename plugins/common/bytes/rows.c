@@ -3,7 +3,7 @@
  * One source of the rows, compiled for each kind of vectors. Integers lie in the low bits
  * of a sum with 2^23*1.5.
  */
-#include "plugins/quantize/rows.h"
+#include "plugins/common/bytes/rows.h"
 
 #include "plugins/common/pointwise/row.h"
 #include "plugins/common/quantized/quotient.h"
