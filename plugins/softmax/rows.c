@@ -45,18 +45,19 @@ ROW_INLINE float line_maximum(const float *x, int64_t n)
 /* The sum of exp(x - maximum); the powers go to y where that is not NULL. */
 ROW_INLINE float line_powers(float *y, const float *x, float maximum, int64_t n)
 {
+    const struct bounds bounds = EXP_BOUNDS;
     float lane[LANES] = {0}, sum = 0;
     const int64_t whole = n / LANES * LANES;
     for (int64_t at = 0; at < whole; at += LANES)
 #pragma omp simd
         for (int i = 0; i < LANES; i++) {
-            const float power = exp_falling(x[at + i] - maximum);
+            const float power = exp_falling(x[at + i] - maximum, bounds);
             lane[i] += power;
             if (y)
                 y[at + i] = power;
         }
     for (int64_t i = whole; i < n; i++) {
-        const float power = exp_falling(x[i] - maximum);
+        const float power = exp_falling(x[i] - maximum, bounds);
         sum += power;
         if (y)
             y[i] = power;
@@ -90,14 +91,16 @@ ROW_INLINE void maximum_of(float *maximum, const float *x, int64_t n)
 
 ROW_INLINE void sum_of(float *sum, const float *x, const float *maximum, int64_t n)
 {
+    const struct bounds bounds = EXP_BOUNDS;
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
-        sum[i] += exp_falling(x[i] - maximum[i]);
+        sum[i] += exp_falling(x[i] - maximum[i], bounds);
 }
 
 ROW_INLINE void result_of(float *y, const float *x, const float *maximum,
                           const float *factor, int64_t n, int logarithm)
 {
+    const struct bounds bounds = EXP_BOUNDS;
     if (logarithm)
 #pragma omp simd
         for (int64_t i = 0; i < n; i++)
@@ -105,7 +108,7 @@ ROW_INLINE void result_of(float *y, const float *x, const float *maximum,
     else
 #pragma omp simd
         for (int64_t i = 0; i < n; i++)
-            y[i] = exp_falling(x[i] - maximum[i]) * factor[i];
+            y[i] = exp_falling(x[i] - maximum[i], bounds) * factor[i];
 }
 
 #define ROWS(name, target)                                                               \

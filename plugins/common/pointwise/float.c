@@ -123,6 +123,7 @@ ROW_INLINE void row_unary(int op, const struct pointwise_constants *k, float *y,
                           const float *a, int64_t n)
 {
     const int minus = k->alpha != 0, plus = k->beta != 0;
+    const struct bounds in_exp = EXP_BOUNDS, in_tanh = TANH_BOUNDS;
     switch (op) {
     case STRATA_UNARY_ABS: LOOP(fabsf(a[i])); break;
     case STRATA_UNARY_NEG: LOOP(-a[i]); break;
@@ -142,11 +143,11 @@ ROW_INLINE void row_unary(int op, const struct pointwise_constants *k, float *y,
     case STRATA_UNARY_ATAN: LOOP(atan_float(a[i])); break;
     case STRATA_UNARY_SINH: LOOP(sinh_float(a[i])); break;
     case STRATA_UNARY_COSH: LOOP(cosh_float(a[i])); break;
-    case STRATA_UNARY_TANH: LOOP(tanh_float(a[i])); break;
+    case STRATA_UNARY_TANH: LOOP(tanh_float(a[i], in_tanh)); break;
     case STRATA_UNARY_ASINH: LOOP(asinh_float(a[i])); break;
     case STRATA_UNARY_ACOSH: LOOP(acosh_float(a[i])); break;
     case STRATA_UNARY_ATANH: LOOP(atanh_float(a[i])); break;
-    case STRATA_UNARY_ERF: LOOP(erf_float(a[i])); break;
+    case STRATA_UNARY_ERF: LOOP(erf_float(a[i], in_exp)); break;
     case STRATA_UNARY_NOT: LOOP(a[i] == 0); break;
     case STRATA_UNARY_IS_NAN: LOOP(a[i] != a[i]); break;
     case STRATA_UNARY_IS_INF:
@@ -248,35 +249,35 @@ ROW_INLINE void row_activation(int kind, const struct pointwise_constants *k, fl
                                const float *x, int64_t n)
 {
     const float a = (float)k->alpha, b = (float)k->beta;
+    const struct bounds in_exp = EXP_BOUNDS, in_tanh = TANH_BOUNDS;
     switch (kind) {
     case STRATA_RELU: LOOP(x[i] < 0 ? 0 : x[i]); break;
     case STRATA_LEAKY_RELU: LOOP(x[i] > 0 ? x[i] : a * x[i]); break;
     case STRATA_RELU6: LOOP(within(x[i], 0, 6)); break;
     case STRATA_CLIP: LOOP(within(x[i], a, b)); break;
-    case STRATA_SIGMOID: LOOP(sigmoid_float(x[i])); break;
-    case STRATA_TANH: LOOP(tanh_float(x[i])); break;
-    case STRATA_ELU: LOOP(x[i] > 0 ? x[i] : a * expm1_float(x[i])); break;
-    case STRATA_SELU: LOOP(b * (x[i] > 0 ? x[i] : a * expm1_float(x[i]))); break;
-    case STRATA_SOFTPLUS: LOOP(softplus_float(x[i])); break;
+    case STRATA_SIGMOID: LOOP(sigmoid_float(x[i], in_exp)); break;
+    case STRATA_TANH: LOOP(tanh_float(x[i], in_tanh)); break;
+    case STRATA_ELU: LOOP(x[i] >= 0 ? x[i] : a * expm1_falling(x[i], in_exp)); break;
+    case STRATA_SELU:
+        LOOP(b * (x[i] >= 0 ? x[i] : a * expm1_falling(x[i], in_exp)));
+        break;
+    case STRATA_SOFTPLUS: LOOP(softplus_float(x[i], in_exp)); break;
     case STRATA_SOFTSIGN: LOOP(x[i] / (1 + fabsf(x[i]))); break;
-    case STRATA_GELU: LOOP(x[i] / 2 * (1 + erf_float(x[i] * 0.70710678f))); break;
+    case STRATA_GELU: LOOP(gelu_float(x[i], in_exp)); break;
     case STRATA_SILU: LOOP(x[i] / (1 + exp_float(-x[i]))); break;
     case STRATA_HARD_SIGMOID: LOOP(unit(a * x[i] + b)); break;
-    case STRATA_HARD_SWISH: LOOP(x[i] * unit(x[i] / 6 + 0.5f)); break;
+    case STRATA_HARD_SWISH: LOOP(x[i] * unit(x[i] * (1 / 6.f) + 0.5f)); break;
     case STRATA_MISH:
         LOOP(mish_float(x[i]));
         break;
-    case STRATA_GELU_TANH:
-        LOOP(x[i] / 2 *
-             (1 + tanh_float(0.79788456f * (x[i] + 0.044715f * x[i] * x[i] * x[i]))));
-        break;
+    case STRATA_GELU_TANH: LOOP(gelu_tanh_float(x[i], in_exp)); break;
     case STRATA_SWISH: LOOP(x[i] / (1 + exp_float(-a * x[i]))); break;
     case STRATA_CELU: LOOP(x[i] > 0 ? x[i] : a * expm1_float(x[i] / a)); break;
     case STRATA_THRESHOLDED_RELU: LOOP(x[i] <= a ? 0 : x[i]); break;
     case STRATA_SHRINK:
         LOOP(x[i] < -a ? x[i] + b : x[i] > a ? x[i] - b : x[i] - x[i]);
         break;
-    case STRATA_SCALED_TANH: LOOP(a * tanh_float(b * x[i])); break;
+    case STRATA_SCALED_TANH: LOOP(a * tanh_float(b * x[i], in_tanh)); break;
     default: LOOP(x[i]); break;
     }
 }

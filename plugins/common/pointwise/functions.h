@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Elementary functions of float without branches or calls, so that a loop over them is
- * vector code: within 2.5 units in the last place, and what C's give for NaN, infinities
- * and out of range. Those that are rare compute in double, where a short polynomial is
- * exact enough to round once.
+ * vector code: within 2.5 units in the last place (tanh: 4.5), and what C's give for NaN,
+ * infinities and out of range. Those that are rare compute in double, where a short
+ * polynomial is exact enough to round once.
  */
 #ifndef PLUGINS_COMMON_POINTWISE_FUNCTIONS_H
 #define PLUGINS_COMMON_POINTWISE_FUNCTIONS_H
@@ -49,7 +49,37 @@ FUNCTION float with_sign(float x, float s)
                          (bits_of_float(s) & 0x80000000));
 }
 
+/* Bounds that a compiler does not know. Of one that it does it computes what comes of it,
+ * and selects that by a comparison each; so a minimum and a maximum are all it takes. To
+ * be made outside of loops. */
+struct bounds {
+    float low, high;
+};
+
+FUNCTION struct bounds bounds_of(float low, float high)
+{
+    struct bounds b = {low, high};
+    __asm__("" : "+m"(b));
+    return b;
+}
+
+/* Of exponents: exp of the one is 0, of the other infinite. */
+#define EXP_BOUNDS bounds_of(-88, 88.5f)
+/* From here on tanh is 1. */
+#define TANH_BOUNDS bounds_of(-9, 9)
+
 /* Into [low, high]; a NaN stays one. */
+FUNCTION float above(float x, struct bounds b)
+{
+    return x < b.low ? b.low : x;
+}
+
+FUNCTION float between(float x, struct bounds b)
+{
+    x = above(x, b);
+    return x > b.high ? b.high : x;
+}
+
 FUNCTION float within(float x, float low, float high)
 {
     return x < low ? low : x > high ? high : x;
@@ -229,25 +259,36 @@ FUNCTION float pow_float(float x, float y)
 /* ---- in float ------------------------------------------------------------------------
  */
 
-/* exp(r) for |r| <= log(2)/2. */
-FUNCTION float exp_part(float r)
+/* (exp(r) - 1 - r)/r^2 for |r| <= log(2)/2. */
+FUNCTION float exp_tail(float r)
 {
     float p = 0x1.6a23cep-10f;
     p = p * r + 0x1.123a2p-7f;
     p = p * r + 0x1.5558f2p-5f;
     p = p * r + 0x1.555492p-3f;
-    p = p * r + 0x1.fffffcp-2f;
-    p = p * r + 1;
-    return p * r + 1;
+    return p * r + 0x1.fffffcp-2f;
+}
+
+FUNCTION float exp_part(float r)
+{
+    return (exp_tail(r) * r + 1) * r + 1;
+}
+
+/* x - n*log 2, and 2^n, of -87 <= x <= 88. */
+FUNCTION float exp_rest(float x, float *scale)
+{
+    const float magic = 0x1.8000fep23f; /* the exponent's bias besides */
+    const float t = x * 0x1.715476p0f + magic, n = t - magic;
+    *scale = float_of_bits(bits_of_float(t) << 23);
+    return x - n * 0x1.62ep-1f - n * 0x1.0bfbe8p-15f;
 }
 
 /* exp(x) of -87 <= x <= 88: 2^n is then a float. A NaN stays one. */
 FUNCTION float exp_inside(float x)
 {
-    const float magic = 0x1.8000fep23f; /* the exponent's bias besides */
-    const float t = x * 0x1.715476p0f + magic, n = t - magic;
-    const float r = x - n * 0x1.62ep-1f - n * 0x1.0bfbe8p-15f;
-    return exp_part(r) * float_of_bits(bits_of_float(t) << 23);
+    float scale;
+    const float r = exp_rest(x, &scale);
+    return exp_part(r) * scale;
 }
 
 FUNCTION float exp_float(float x)
@@ -262,9 +303,31 @@ FUNCTION float exp_float(float x)
 }
 
 /* Of x <= 0: below about -87.7 it is 0, for 2^-127 has the bits of 0. */
-FUNCTION float exp_falling(float x)
+FUNCTION float exp_falling(float x, struct bounds b)
 {
-    return exp_inside(x < -88 ? -88 : x);
+    return exp_inside(above(x, b));
+}
+
+/* exp(x) - 1 of x <= 0: 2^n*(exp(r) - 1) + (2^n - 1) loses nothing where x is small. */
+FUNCTION float expm1_falling(float x, struct bounds b)
+{
+    float scale;
+    const float r = exp_rest(above(x, b), &scale);
+    return scale * (exp_tail(r) * (r * r) + r) + (scale - 1);
+}
+
+/* (log(1 + m) - m + m^2/2)/m^3 for sqrt(1/2) <= 1 + m <= sqrt(2). */
+FUNCTION float log_tail(float m)
+{
+    float p = 7.0376836292e-2f;
+    p = p * m - 1.1514610310e-1f;
+    p = p * m + 1.1676998740e-1f;
+    p = p * m - 1.2420140846e-1f;
+    p = p * m + 1.4249322787e-1f;
+    p = p * m - 1.6668057665e-1f;
+    p = p * m + 2.0000714765e-1f;
+    p = p * m - 2.4999993993e-1f;
+    return p * m + 3.3333331174e-1f;
 }
 
 FUNCTION float log_float(float x)
@@ -274,63 +337,70 @@ FUNCTION float log_float(float x)
     const uint32_t shifted = bits_of_float(scaled) + (0x3f800000 - 0x3f3504f3);
     const float n = (float)((int32_t)(shifted >> 23) - 127 - (tiny ? 24 : 0));
     const float m = float_of_bits((shifted & 0x007fffff) + 0x3f3504f3) - 1, z = m * m;
-    float p = 7.0376836292e-2f;
-    p = p * m - 1.1514610310e-1f;
-    p = p * m + 1.1676998740e-1f;
-    p = p * m - 1.2420140846e-1f;
-    p = p * m + 1.4249322787e-1f;
-    p = p * m - 1.6668057665e-1f;
-    p = p * m + 2.0000714765e-1f;
-    p = p * m - 2.4999993993e-1f;
-    p = p * m + 3.3333331174e-1f;
-    p = p * m * z + n * -2.12194440e-4f - 0.5f * z + m + n * 0.693359375f;
+    float p = log_tail(m) * m * z + n * -2.12194440e-4f - 0.5f * z + m + n * 0.693359375f;
     p = x == 0 ? -INFINITY : x > 0 ? p : NAN;
     return x == INFINITY ? x : p;
 }
 
-/* h/(h + 1), h = (exp(2|x|) - 1)/2, which loses nothing where x is small: one way for all
- * x. From 10 on it is 1. |x| is n*log(2)/2 + r, in one step: log(2) as a float is off by
- * 2^-29, and where n is large that no longer matters. */
-FUNCTION float tanh_float(float x)
+/* x*P(x^2)/Q(x^2), a minimax quotient (of Eigen's coefficients). */
+FUNCTION float tanh_float(float x, struct bounds b)
 {
-    const float magic = 0x1.8000fep23f; /* the exponent's bias besides */
-    const float a = fabsf(x) > 10 ? 10 : fabsf(x);
-    const float t = a * 0x1.715476p1f + magic, n = t - magic;
-    const float r = a - n * 0x1.62e43p-2f;
-    const float scale = float_of_bits(bits_of_float(t) << 23);
-    float p = 0x1.6bebdcp-5f;
-    p = p * r + 0x1.122886p-3f;
-    p = p * r + 0x1.555676p-2f;
-    p = p * r + 0x1.5554aep-1f;
-    p = p * r + 0x1.fffffep-1f;
-    const float h = scale * (p * (r * r) + r) + (scale * 0.5f - 0.5f);
-    return with_sign(h / (h + 1), x);
+    const float a = between(x, b), z = a * a;
+    float p = -2.76076847742355e-16f * z + 2.00018790482477e-13f;
+    float q = 1.19825839466702e-06f * z + 1.18534705686654e-04f;
+    p = p * z - 8.60467152213735e-11f;
+    p = p * z + 5.12229709037114e-08f;
+    p = p * z + 1.48572235717979e-05f;
+    p = p * z + 6.37261928875436e-04f;
+    p = p * z + 4.89352455891786e-03f;
+    q = q * z + 2.26843463243900e-03f;
+    q = q * z + 4.89352518554385e-03f;
+    return p / q * a;
 }
 
-FUNCTION float sigmoid_float(float x)
+FUNCTION float sigmoid_float(float x, struct bounds b)
 {
-    return 1 / (1 + exp_float(-x));
+    return 1 / (1 + exp_inside(between(-x, b)));
 }
 
-/* Two minimax polynomials, of erf(x)/x and of log(1 - erf(x)). */
-FUNCTION float erf_float(float x)
+/* Minimax polynomials: log(1 - erf(t)), t >= 0. */
+FUNCTION float erf_rest(float t)
 {
-    const float t = within(fabsf(x), 0, 4), z = t * t;
+    const float z = t * t;
     float r = -1.72853470e-5f * t + 3.83197126e-4f;
-    float u = -3.88396438e-3f * t + 2.42546219e-2f;
-    r = r * z + u;
+    r = r * z + (-3.88396438e-3f * t + 2.42546219e-2f);
     r = r * t - 1.06777877e-1f;
     r = r * t - 6.34846687e-1f;
     r = r * t - 1.28717512e-1f;
-    r = r * t - t;
-    const float large = with_sign(1 - exp_inside(r), x);
-    u = -5.96761703e-4f;
+    return r * t - t;
+}
+
+/* And erf(x)/x - 1, where x is small. */
+FUNCTION float erf_float(float x, struct bounds b)
+{
+    const float t = fabsf(x), z = t * t;
+    const float large = with_sign(1 - exp_falling(erf_rest(t), b), x);
+    float u = -5.96761703e-4f;
     u = u * z + 4.99119423e-3f;
     u = u * z - 2.67681349e-2f;
     u = u * z + 1.12819925e-1f;
     u = u * z - 3.76125336e-1f;
     u = u * z + 1.28379166e-1f;
     return t > 0.927734375f ? large : u * x + x;
+}
+
+/* x*(1 + erf(x/sqrt 2))/2, by 1 - erf, which is exact where the sum would cancel. */
+FUNCTION float gelu_float(float x, struct bounds b)
+{
+    const float h = 0.5f * exp_falling(erf_rest(fabsf(x) * 0.70710678f), b);
+    return x * (x < 0 ? h : 1 - h);
+}
+
+/* x*(1 + tanh(u))/2 = x/(1 + exp(-2u)), u = sqrt(2/pi)*(x + 0.044715*x^3). */
+FUNCTION float gelu_tanh_float(float x, struct bounds b)
+{
+    const float u = x * (1.5957691216f + 0.0713548163f * (x * x));
+    return x / (1 + exp_inside(between(-u, b)));
 }
 
 /* asin of [0, 1/2]. */
@@ -374,12 +444,15 @@ FUNCTION float atan_float(float x)
     return with_sign(base + (p * z * t + t), x);
 }
 
-/* log(1 + exp(x)) = max(x, 0) + log(1 + t); what 1 + t loses of t goes in again. */
-FUNCTION float softplus_float(float x)
+/* log(1 + exp(x)) = max(x, 0) + log(1 + t), 0 <= t <= 1. */
+FUNCTION float softplus_float(float x, struct bounds b)
 {
-    const float t = exp_float(-fabsf(x)), u = 1 + t;
-    const float rest = log_float(u) + (t - (u - 1)) / u;
-    return (x < 0 ? 0 : x) + rest;
+    const float t = exp_falling(-fabsf(x), b);
+    const int half = t > 0.41421356f; /* then log 2 + log((1 + t)/2) */
+    const float m = half ? 0.5f * t - 0.5f : t;
+    const float n = half ? 1 : 0, z = m * m;
+    const float rest = log_tail(m) * m * z + n * -2.12194440e-4f - 0.5f * z + m;
+    return (x < 0 ? 0 : x) + (rest + n * 0.693359375f);
 }
 
 /* x*tanh(softplus(x)) by the square of 1 + exp(x); past 20 the factor is 1. */
