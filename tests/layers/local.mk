@@ -1,6 +1,7 @@
 CRITERION_TESTS += \
 	tests/layers/cast \
 	tests/layers/example_plugins \
+	tests/layers/functions \
 	tests/layers/kernels \
 	tests/layers/layers \
 	tests/layers/odd_values \
@@ -11,6 +12,7 @@ CRITERION_TESTS += \
 tests_layers_cast_SOURCES = tests/layers/cast.c tests/formats/reference.h
 tests_layers_example_plugins_SOURCES = tests/layers/example_plugins.c \
 	tests/cuda/device.h
+tests_layers_functions_LDADD = $(POINTWISE_LIBS) $(LDADD)
 tests_layers_kernels_LDADD = $(POINTWISE_LIBS) $(LDADD)
 tests_layers_layers_SOURCES = tests/layers/layers.c tests/layers/cases.h \
 	$(LAYER_CASES)

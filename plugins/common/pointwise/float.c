@@ -263,7 +263,7 @@ ROW_INLINE void row_activation(int kind, const struct pointwise_constants *k, fl
         break;
     case STRATA_SOFTPLUS: LOOP(softplus_float(x[i], in_exp)); break;
     case STRATA_SOFTSIGN: LOOP(x[i] / (1 + fabsf(x[i]))); break;
-    case STRATA_GELU: LOOP(gelu_float(x[i], in_exp)); break;
+    case STRATA_GELU: LOOP(x[i] / 2 * (1 + erf_float(x[i] * 0.70710678f, in_exp))); break;
     case STRATA_SILU: LOOP(x[i] / (1 + exp_float(-x[i]))); break;
     case STRATA_HARD_SIGMOID: LOOP(unit(a * x[i] + b)); break;
     case STRATA_HARD_SWISH: LOOP(x[i] * unit(x[i] * (1 / 6.f) + 0.5f)); break;

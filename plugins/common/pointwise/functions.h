@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Elementary functions of float without branches or calls, so that a loop over them is
- * vector code: within 2.5 units in the last place (tanh: 4.5), and what C's give for NaN,
+ * vector code: within 2.5 units in the last place (tanh: 6), and what C's give for NaN,
  * infinities and out of range. Those that are rare compute in double, where a short
  * polynomial is exact enough to round once.
  */
@@ -183,20 +183,31 @@ FUNCTION double cosine_part(double r)
     return 1 + z * p;
 }
 
+/* sin(x) and cos(x) as they are by half turns: the sine of what is left of x by pi, or
+ * by (n + 1/2)*pi, relative error below 1e-10, and the sign by whether n is odd. */
+FUNCTION float half_turn(double r, uint64_t n)
+{
+    const double z = r * r;
+    double p = -0x1.9a67828280000p-26;
+    p = p * z + 0x1.717074d3a5800p-19;
+    p = p * z - 0x1.a017d94a528b8p-13;
+    p = p * z + 0x1.11110c49019fcp-7;
+    p = p * z - 0x1.5555554765be9p-3;
+    return (float)double_of_bits(bits_of_double(r * (1 + z * p)) ^ n << 63);
+}
+
 FUNCTION float sin_float(float x)
 {
-    int64_t n;
-    const double r = quarter((double)x, &n), s = sine_part(r), c = cosine_part(r);
-    const double y = n & 1 ? c : s;
-    return x == 0 ? x : (float)(n & 2 ? -y : y);
+    const double magic = 0x1.8p52, t = (double)x * 0x1.45f306dc9c883p-2 + magic;
+    const double n = t - magic, r = (double)x - n * 0x1.921fb544p1;
+    return half_turn(r - n * 0x1.0b4611a626331p-33, bits_of_double(t));
 }
 
 FUNCTION float cos_float(float x)
 {
-    int64_t n;
-    const double r = quarter((double)x, &n), s = sine_part(r), c = cosine_part(r);
-    const double y = n & 1 ? s : c;
-    return (float)((n + 1) & 2 ? -y : y);
+    const double magic = 0x1.8p52, t = (double)x * 0x1.45f306dc9c883p-2 - 0.5 + magic;
+    const double n = t - magic + 0.5, r = (double)x - n * 0x1.921fb544p1;
+    return half_turn(n * 0x1.0b4611a626331p-33 - r, bits_of_double(t));
 }
 
 FUNCTION float tan_float(float x)
@@ -363,37 +374,25 @@ FUNCTION float sigmoid_float(float x, struct bounds b)
     return 1 / (1 + exp_inside(between(-x, b)));
 }
 
-/* Minimax polynomials: log(1 - erf(t)), t >= 0. */
-FUNCTION float erf_rest(float t)
-{
-    const float z = t * t;
-    float r = -1.72853470e-5f * t + 3.83197126e-4f;
-    r = r * z + (-3.88396438e-3f * t + 2.42546219e-2f);
-    r = r * t - 1.06777877e-1f;
-    r = r * t - 6.34846687e-1f;
-    r = r * t - 1.28717512e-1f;
-    return r * t - t;
-}
-
-/* And erf(x)/x - 1, where x is small. */
+/* Two minimax polynomials, of erf(x)/x and of log(1 - erf(x)). */
 FUNCTION float erf_float(float x, struct bounds b)
 {
     const float t = fabsf(x), z = t * t;
-    const float large = with_sign(1 - exp_falling(erf_rest(t), b), x);
-    float u = -5.96761703e-4f;
+    float r = -1.72853470e-5f * t + 3.83197126e-4f;
+    float u = -3.88396438e-3f * t + 2.42546219e-2f;
+    r = r * z + u;
+    r = r * t - 1.06777877e-1f;
+    r = r * t - 6.34846687e-1f;
+    r = r * t - 1.28717512e-1f;
+    r = r * t - t;
+    const float large = with_sign(1 - exp_falling(r, b), x);
+    u = -5.96761703e-4f;
     u = u * z + 4.99119423e-3f;
     u = u * z - 2.67681349e-2f;
     u = u * z + 1.12819925e-1f;
     u = u * z - 3.76125336e-1f;
     u = u * z + 1.28379166e-1f;
     return t > 0.927734375f ? large : u * x + x;
-}
-
-/* x*(1 + erf(x/sqrt 2))/2, by 1 - erf, which is exact where the sum would cancel. */
-FUNCTION float gelu_float(float x, struct bounds b)
-{
-    const float h = 0.5f * exp_falling(erf_rest(fabsf(x) * 0.70710678f), b);
-    return x * (x < 0 ? h : 1 - h);
 }
 
 /* x*(1 + tanh(u))/2 = x/(1 + exp(-2u)), u = sqrt(2/pi)*(x + 0.044715*x^3). */

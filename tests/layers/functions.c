@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Elementary functions of float against the definition in double, in units of the last
+ * place: layers are compared by tolerances that a function off by a hundred of them would
+ * pass. A value is drawn by its bits, so that small ones are as many as large ones.
+ */
+#include <criterion/criterion.h>
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/status.h"
+#include "plugins/common/pointwise.h"
+
+enum { VALUES = 200000 };
+
+struct function {
+    const char *name;
+    int op;
+    double units, low, high; /* where the range of floats, or a sum, allows so few */
+};
+
+#define UNARY(name) STRATA_UNARY_##name
+#define ACTIVATION(name) POINTWISE_ACTIVATION + STRATA_##name
+static const struct function functions[] = {
+    {"exp", UNARY(EXP), 2.5, -87, 88},
+    {"log", UNARY(LOG), 2.5, FLT_MIN, FLT_MAX},
+    {"sin", UNARY(SIN), 2.5, -1e6, 1e6},
+    {"cos", UNARY(COS), 2.5, -1e6, 1e6},
+    {"tan", UNARY(TAN), 2.5, -1e6, 1e6},
+    {"asin", UNARY(ASIN), 2.5, -1, 1},
+    {"acos", UNARY(ACOS), 2.5, -1, 0.5},
+    {"atan", UNARY(ATAN), 2.5, -FLT_MAX, FLT_MAX},
+    {"sinh", UNARY(SINH), 2.5, -88, 88},
+    {"cosh", UNARY(COSH), 2.5, -88, 88},
+    {"tanh", UNARY(TANH), 6, -FLT_MAX, FLT_MAX},
+    {"asinh", UNARY(ASINH), 2.5, -FLT_MAX, FLT_MAX},
+    {"acosh", UNARY(ACOSH), 2.5, 1, FLT_MAX},
+    {"atanh", UNARY(ATANH), 2.5, -1, 1},
+    {"erf", UNARY(ERF), 2.5, -FLT_MAX, FLT_MAX},
+    {"sigmoid", ACTIVATION(SIGMOID), 2.5, -87, FLT_MAX},
+    {"tanh of activations", ACTIVATION(TANH), 6, -FLT_MAX, FLT_MAX},
+    {"elu", ACTIVATION(ELU), 2.5, -FLT_MAX, FLT_MAX},
+    {"selu", ACTIVATION(SELU), 3, -FLT_MAX, FLT_MAX},
+    {"celu", ACTIVATION(CELU), 3, -FLT_MAX, FLT_MAX},
+    {"softplus", ACTIVATION(SOFTPLUS), 2.5, -87, FLT_MAX},
+    {"gelu", ACTIVATION(GELU), 4, -0.5, FLT_MAX},
+    {"gelu_tanh", ACTIVATION(GELU_TANH), 4, -0.5, FLT_MAX},
+    {"silu", ACTIVATION(SILU), 4, -80, FLT_MAX},
+    {"mish", ACTIVATION(MISH), 4, -0.5, FLT_MAX},
+    {"hard_swish", ACTIVATION(HARD_SWISH), 4, -1, FLT_MAX},
+};
+
+/* A float of [low, high] by its bits. */
+static float draw(uint64_t *random, const struct function *f)
+{
+    for (;;) {
+        *random = *random * UINT64_C(6364136223846793005) + 1442695040888963407;
+        const uint32_t bits = (uint32_t)(*random >> 32);
+        float x;
+        memcpy(&x, &bits, sizeof x);
+        if ((double)x >= f->low && (double)x <= f->high)
+            return x;
+    }
+}
+
+static double units_off(float got, double want)
+{
+    int exponent;
+    frexp(want, &exponent);
+    const double unit =
+        ldexp(1, (exponent < FLT_MIN_EXP ? FLT_MIN_EXP : exponent) - FLT_MANT_DIG);
+    return isinf((float)want) && isinf(got) ? 0 : fabs((double)got - want) / unit;
+}
+
+static void check(const struct function *f)
+{
+    const struct pointwise_constants k = {.alpha = 1, .beta = 1};
+    float x[POINTWISE_ROW], y[POINTWISE_ROW], at = 0;
+    double wide[POINTWISE_ROW], want[POINTWISE_ROW], most = 0;
+    uint64_t random = 1;
+    for (int drawn = 0; drawn < VALUES; drawn += POINTWISE_ROW) {
+        for (int i = 0; i < POINTWISE_ROW; i++)
+            wide[i] = (double)(x[i] = draw(&random, f));
+        pointwise_float.apply(f->op, &k, y, x, x, x, POINTWISE_ROW);
+        pointwise_double.apply(f->op, &k, want, wide, wide, wide, POINTWISE_ROW);
+        for (int i = 0; i < POINTWISE_ROW; i++) {
+            const double off = units_off(y[i], want[i]);
+            at = off > most ? x[i] : at;
+            most = off > most ? off : most;
+        }
+    }
+    cr_expect_leq(most, f->units, "%s(%a): %.2f units in the last place, %g allowed",
+                  f->name, (double)at, most, f->units);
+}
+
+Test(functions, are_within_units_of_the_last_place)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(functions); i++)
+        check(&functions[i]);
+}
+
+/* What C's functions give, bit for bit but for a NaN's. */
+Test(functions, keep_zeros_infinities_and_nan)
+{
+    static const int odd[] = {UNARY(SIN), UNARY(TANH), UNARY(ERF), ACTIVATION(ELU)};
+    const struct pointwise_constants k = {.alpha = 1, .beta = 1};
+    const float x[] = {0, -0.0F, INFINITY, -INFINITY, NAN};
+    const double wide[] = {0, -0.0, INFINITY, -INFINITY, NAN};
+    for (size_t i = 0; i < ARRAY_LENGTH(odd); i++) {
+        float y[ARRAY_LENGTH(x)];
+        double want[ARRAY_LENGTH(x)];
+        pointwise_float.apply(odd[i], &k, y, x, x, x, ARRAY_LENGTH(x));
+        pointwise_double.apply(odd[i], &k, want, wide, wide, wide, ARRAY_LENGTH(x));
+        for (size_t j = 0; j < ARRAY_LENGTH(x); j++) {
+            cr_expect_eq(isnan(y[j]) != 0, isnan(want[j]) != 0, "op %d of %g", odd[i],
+                         wide[j]);
+            if (!isnan(want[j]))
+                cr_expect(memcmp(&y[j], &(float){(float)want[j]}, sizeof y[j]) == 0,
+                          "op %d of %g: %g, not %g", odd[i], wide[j], (double)y[j],
+                          want[j]);
+        }
+    }
+}
