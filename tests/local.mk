@@ -73,6 +73,7 @@ SHELL_TESTS = \
 	tests/check-relocate.sh \
 	tests/core/check-serial.sh \
 	tests/serving/ray.sh \
+	tests/serving/soak.sh \
 	tests/serving/triton-server.sh \
 	tests/serving/triton-two.sh \
 	tests/tools/options.sh \
@@ -81,6 +82,7 @@ SHELL_TESTS = \
 	tests/tools/values.sh
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)
+check_PROGRAMS += bench/serving/soak
 EXTRA_DIST += scripts/models_to_onnx.py
 EXTRA_DIST += tests/python/stubtest.txt tests/python/run.py tests/python/support.py tests/python/test_call.py \
 	tests/python/test_cuda.py tests/python/test_docs.py \

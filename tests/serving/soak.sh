@@ -1,0 +1,58 @@
+#!/bin/sh
+# TAP: bench/serving/soak finds rows that are wrong, and says which and how; it finds none
+# where none is.
+. "${srcdir:-.}/tests/tap.sh"
+soak=$builddir/bench/serving/soak
+
+cat >"$scratch/net.ini" <<'END'
+[network]
+format = 1
+outputs = fc
+[input x]
+shape = N x 3 x 6 x 6
+[profile]
+N = 1, 8, 32
+[weights w]
+random = 1
+[layer conv]
+type = Convolution
+filters = 5
+kernel = 3x3
+weights = w:conv
+[layer act]
+type = Activation
+kind = tanh
+[layer fc]
+type = FullyConnected
+units = 40
+weights = w:fc
+END
+"$strata" build "$scratch/net.ini" --quiet --set runtime.threads=1 \
+    -o "$scratch/net.engine" >"$log" 2>&1
+result $? 'an engine is built'
+
+# ways WAY NAME BY: by processes that use the host so; where a batch is said to run
+ways() {
+    expect 0 "^$2: [1-9][0-9]* requests, [1-9][0-9]* rows, 0 bad" "$2: none is wrong" \
+        "$soak" "$scratch/net.engine" host,host 0.3 2 3 "$1"
+    expect 1 "^$2: .*, [1-9][0-9]* bad" "$2: wrong rows are found" \
+        "$soak" -b -k "$scratch" "$scratch/net.engine" host,host 0.3 2 3 "$1"
+    # Each value that was changed is told, and nothing else is.
+    awk '/ changed value / { changed[$2 $NF " " $5] = 1 }
+         / of its .* values differ/ {
+             sub(/.* of its [0-9]+, row /, $2)
+             split($0, word, /[ :,]+/)
+             told++
+             wrong += !((word[1] ":" word[2] " " word[9]) in changed) || word[3] != 1
+         }
+         END { exit !(told > 3 && wrong == 0) }' "$scratch/err"
+    result $? "$2: by their rows and values"
+    grep -qE "rows \(plan (1|8|32)\) $3.*, from place [0-9]+ on" "$scratch/err"
+    result $? "$2: with the batches that they were in"
+}
+ways 0 'batcher over all devices' 'by thread [01] on device (-1|0|1)'
+ways 1 'contexts in turns' 'on device [01]'
+[ -n "$(find "$scratch" -name 'row-*' -size +0)" ]
+result $? 'they are kept'
+expect 2 usage 'options are checked' "$soak" -x "$scratch/net.engine" host
+finish
