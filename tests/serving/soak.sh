@@ -1,6 +1,6 @@
 #!/bin/sh
 # TAP: bench/serving/soak finds rows that are wrong, and says which and how; it finds none
-# where none is.
+# where none is, also on devices whose streams do everything later.
 . "${srcdir:-.}/tests/tap.sh"
 soak=$builddir/bench/serving/soak
 
@@ -55,4 +55,39 @@ ways 1 'contexts in turns' 'on device [01]'
 [ -n "$(find "$scratch" -name 'row-*' -size +0)" ]
 result $? 'they are kept'
 expect 2 usage 'options are checked' "$soak" -x "$scratch/net.engine" host
+
+# module NAME OUTPUT: of tests/modules, for those devices
+mkdir "$scratch/devices" "$scratch/plugins"
+module() {
+    $CC -std=gnu11 -O1 -g -D_GNU_SOURCE $SANITIZER_CFLAGS -Wall -Wextra -Werror \
+        -Wno-missing-field-initializers -fvisibility=hidden -fPIC -shared -pthread \
+        -I"$builddir" -I"$srcdir" -I"$srcdir/include" "$srcdir/tests/modules/$1.c" \
+        -o "$scratch/$2.so" >"$log" 2>&1
+    result $? "$1 is compiled"
+}
+module later_device devices/strata-cuda
+module later_layers plugins/later
+export STRATA_DEVICE_PATH="$scratch/devices"
+export STRATA_PLUGIN_PATH="$scratch/plugins" STRATA_PLUGIN_DIR="$scratch/plugins"
+
+# later SIDE WAY NAME...: rows of 3 x SIDE x SIDE, which go to the device in one copy if
+# they are small, else by pieces of several threads
+later() {
+    side=$1
+    printf '%s\n' '[network]' 'format = 1' 'outputs = y' '[input x]' \
+        "shape = N x 3 x $side x $side" '[profile]' 'N = 1, 8, 32' '[layer a]' \
+        'type = Mix' '[layer y]' 'type = Mix' 'sums = 40' >"$scratch/later.ini"
+    "$strata" build "$scratch/later.ini" -d cuda:0 --quiet -o "$scratch/later.engine" \
+        >"$log" 2>&1
+    result $? "an engine of rows of $side x $side is built"
+    shift
+    while [ $# -gt 0 ]; do
+        expect 0 "^$2: [1-9][0-9]* requests, [1-9][0-9]* rows, 0 bad" \
+            "$2, later, rows of $side x $side: none is wrong" \
+            "$soak" "$scratch/later.engine" cuda:0,cuda:1 0.4 2 3 "$1"
+        shift 2
+    done
+}
+later 6 0 'batcher over all devices' 1 'contexts in turns' 3 'contexts that come and go'
+later 80 0 'batcher over all devices' 2 'contexts that share'
 finish
