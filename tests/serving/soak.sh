@@ -4,6 +4,7 @@
 . "${srcdir:-.}/tests/tap.sh"
 soak=$builddir/bench/serving/soak
 
+# By impls whose threads are ours, which ThreadSanitizer sees.
 cat >"$scratch/net.ini" <<'END'
 [network]
 format = 1
@@ -19,6 +20,7 @@ type = Convolution
 filters = 5
 kernel = 3x3
 weights = w:conv
+impl = c
 [layer act]
 type = Activation
 kind = tanh
@@ -26,6 +28,7 @@ kind = tanh
 type = FullyConnected
 units = 40
 weights = w:fc
+impl = c
 END
 "$strata" build "$scratch/net.ini" --quiet --set runtime.threads=1 \
     -o "$scratch/net.engine" >"$log" 2>&1
