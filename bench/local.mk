@@ -34,9 +34,10 @@ bench_serving_batcher_SOURCES = bench/serving/batcher.c
 bench_serving_batcher_LDADD = libstrata.la $(PTHREAD_LIBS)
 bench_serving_parts_SOURCES = bench/serving/parts.c
 bench_serving_parts_LDADD = libstrata.la $(PTHREAD_LIBS)
-bench_serving_soak_SOURCES = bench/serving/soak.c bench/serving/soak_rows.c \
-	bench/serving/soak_work.c bench/serving/soak.h
-bench_serving_soak_LDADD = libstrata.la $(PTHREAD_LIBS)
+bench_serving_soak_SOURCES = bench/serving/soak.c bench/serving/soak_batches.c \
+	bench/serving/soak_look.c bench/serving/soak_rows.c bench/serving/soak_work.c \
+	bench/serving/soak.h
+bench_serving_soak_LDADD = libstrata.la $(PTHREAD_LIBS) $(M_LIBS)
 # Preloaded into a server that is measured.
 EXTRA_LTLIBRARIES += bench/serving/copy_count.la
 bench_serving_copy_count_la_SOURCES = bench/serving/copy_count.c

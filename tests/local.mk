@@ -73,6 +73,7 @@ SHELL_TESTS = \
 	tests/check-relocate.sh \
 	tests/core/check-serial.sh \
 	tests/serving/ray.sh \
+	tests/serving/soak.sh \
 	tests/serving/triton-server.sh \
 	tests/serving/triton-two.sh \
 	tests/tools/options.sh \
@@ -81,6 +82,7 @@ SHELL_TESTS = \
 	tests/tools/values.sh
 TESTS += $(SHELL_TESTS)
 dist_check_SCRIPTS += $(SHELL_TESTS)
+check_PROGRAMS += bench/serving/soak
 EXTRA_DIST += scripts/models_to_onnx.py
 EXTRA_DIST += tests/python/stubtest.txt tests/python/run.py tests/python/support.py tests/python/test_call.py \
 	tests/python/test_cuda.py tests/python/test_docs.py \
@@ -146,6 +148,7 @@ EXTRA_DIST += tests/abi/golden-offsets.txt tests/abi/plugin-1.abi \
 # The malformed INI files, and the layers that read them.
 EXTRA_DIST += tests/data/bad-ini tests/data/decoder tests/modules/test_layers.c \
 	tests/modules/batch_layers.c tests/modules/size_layers.c tests/modules/far_layers.c \
+	tests/modules/later_device.c tests/modules/later_layers.c \
 	tests/modules/neighbour_layers.c tests/modules/tight_layers.c tests/modules/adding_layers.c \
 	tests/modules/timed_layers.c tests/modules/cuda_trial.c tests/modules/cuda_trial.h \
 	tests/modules/cuda_trial_kernels.cu tests/faulty/cuda.cu \

@@ -3,15 +3,20 @@
  * Processes that begin, share and leave devices under load, and compare every row that
  * they compute, bit for bit, with what it must become.
  *
- *   bench/serving/soak NET.engine DEVICE,... [SECONDS [PROCESSES [SEED [WAY]]]]
+ *   bench/serving/soak [-b] [-k FOLDER] NET.engine DEVICE,...
+ *                      [SECONDS [PROCESSES [SEED [WAY]]]]
  *
  * So many processes at a time, each of one of the ways of soak_work.c, by lot or all of
  * WAY, a number: two fifths are killed, at
  * any moment from their begin on, a tenth leave without giving anything back, the others
- * end in order. Exit code 1: a row was wrong, or a process failed or did not end.
+ * end in order. Exit code 1: a row was wrong, or a process failed or did not end. Of each
+ * wrong row is told how it was run and what it looks like; -k keeps it, and what it must
+ * be, in files of a folder. -b changes a byte of an answer of each client or context, so
+ * that some are wrong.
  */
 #include "bench/serving/soak.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +29,8 @@
 enum { MOST_PROCESSES = 64, SHARED = 1 << 30 };
 
 /* Seconds. What is killed is so between its begin and KILL_MOST, what is not runs for
- * LEAST to MOST once it has its engines; what has not ended HANG later hangs. */
+ * LEAST to MOST once it has its engines, or less where all is shorter; what has not ended
+ * HANG later hangs. */
 static const double LEAST = 1, MOST = 6, KILL_MOST = 9, HANG = 60, REPORT = 10;
 
 enum end { KILLED, LEFT, IN_ORDER };
@@ -39,30 +45,27 @@ struct counts {
     int begun, killed, left, in_order, failed, hung;
 };
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 static double between(unsigned *seed, double least, double most)
 {
     return least + (most - least) * rand_r(seed) / RAND_MAX;
 }
 
-static struct soak *share(const char *path, char *devices)
+static struct soak *share(void)
 {
     struct soak *s = mmap(NULL, SHARED, PROT_READ | PROT_WRITE,
                           MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    char *rest = devices;
     if (s == MAP_FAILED)
         return NULL;
-    s->path = path;
     s->room = SHARED - sizeof *s;
+    return s;
+}
+
+static void name_devices(struct soak *s, const char *path, char *devices)
+{
+    char *rest = devices;
+    s->path = path;
     for (char *one; s->n_devices < SOAK_DEVICES && (one = strtok_r(rest, ",", &rest));)
         s->devices[s->n_devices++] = one;
-    return s;
 }
 
 static bool make_reference(struct soak *s)
@@ -79,9 +82,12 @@ static void begin(struct soak *s, struct child *c, struct counts *n, unsigned *s
 {
     const int way = s->way < 0 ? rand_r(seed) % SOAK_WAYS : s->way;
     const unsigned own = (unsigned)rand_r(seed);
-    const double seconds = between(seed, LEAST, MOST), lot = between(seed, 0, 10);
+    const double seconds = between(seed, fmin(LEAST, s->seconds), fmin(MOST, s->seconds)),
+                 lot = between(seed, 0, 10);
     c->end = lot < 4 ? KILLED : lot < 5 ? LEFT : IN_ORDER;
-    c->kill_at = now() + (c->end == KILLED ? between(seed, 0, KILL_MOST) : MOST + HANG);
+    c->kill_at = soak_now() + (c->end == KILLED
+                                   ? between(seed, 0, fmin(KILL_MOST, 1.5 * s->seconds))
+                                   : MOST + HANG);
     c->pid = fork();
     if (c->pid == 0)
         _exit(soak_work(s, way, own, seconds, c->end != LEFT));
@@ -119,7 +125,7 @@ static int attend(struct soak *s, struct child *children, int most, struct count
         struct child *c = &children[i];
         if (c->pid == 0)
             continue;
-        if (now() >= c->kill_at)
+        if (soak_now() >= c->kill_at)
             kill(c->pid, SIGKILL);
         if (waitpid(c->pid, &state, WNOHANG) == c->pid) {
             count(s, c, state, n);
@@ -139,22 +145,22 @@ static unsigned long rows_so_far(struct soak *s)
     return rows;
 }
 
-static struct counts soak(struct soak *s, double seconds, int most, unsigned seed)
+static struct counts soak(struct soak *s, int most, unsigned seed)
 {
     static struct child children[MOST_PROCESSES];
     const struct timespec tick = {.tv_nsec = 5000000};
-    const double start = now();
+    const double start = soak_now();
     struct counts n = {0};
     double told = start;
-    for (int alive = 1; alive > 0 || now() - start < seconds;) {
-        for (int i = 0; i < most && now() - start < seconds; i++)
+    for (int alive = 1; alive > 0 || soak_now() - start < s->seconds;) {
+        for (int i = 0; i < most && soak_now() - start < s->seconds; i++)
             if (children[i].pid == 0)
                 begin(s, &children[i], &n, &seed);
         nanosleep(&tick, NULL);
         alive = attend(s, children, most, &n);
-        if (now() - told < REPORT)
+        if (soak_now() - told < REPORT)
             continue;
-        told = now();
+        told = soak_now();
         fprintf(stderr, "%.0f s: %d begun, %lu rows%s%s\n", told - start, n.begun,
                 rows_so_far(s), s->first[0] ? "; " : "", s->first);
     }
@@ -182,29 +188,48 @@ static bool report(struct soak *s, const struct counts *n)
     return bad == 0 && n->failed == 0 && n->hung == 0 && !idle;
 }
 
+static bool read_options(int argc, char **argv, struct soak *s)
+{
+    int option;
+    while ((option = getopt(argc, argv, "bk:")) != -1) {
+        s->breaks = s->breaks || option == 'b';
+        s->folder = option == 'k' ? optarg : s->folder;
+        if (option == '?')
+            return false;
+    }
+    return true;
+}
+
 int main(int argc, char **argv)
 {
-    const double seconds = argc > 3 ? atof(argv[3]) : 60;
+    struct soak *s = share();
+    if (!s) {
+        fputs("soak: no memory\n", stderr);
+        return 1;
+    }
+    const bool read = read_options(argc, argv, s);
+    argc -= optind - 1;
+    argv += optind - 1;
+    s->seconds = argc > 3 ? atof(argv[3]) : 60;
     const int most = argc > 4 ? atoi(argv[4]) : 16;
     const unsigned seed = argc > 5 ? (unsigned)atoi(argv[5]) : 1;
-    const int way = argc > 6 ? atoi(argv[6]) : -1;
-    if (argc < 3 || seconds <= 0 || most < 1 || most > MOST_PROCESSES ||
-        way >= SOAK_WAYS) {
-        fputs("usage: soak NET.engine DEVICE,... [SECONDS [PROCESSES [SEED [WAY]]]]\n",
+    s->way = argc > 6 ? atoi(argv[6]) : -1;
+    if (!read || argc < 3 || !(s->seconds > 0) || most < 1 || most > MOST_PROCESSES ||
+        s->way >= SOAK_WAYS) {
+        fputs("usage: soak [-b] [-k FOLDER] NET.engine DEVICE,... [SECONDS [PROCESSES "
+              "[SEED [WAY]]]]\n",
               stderr);
         return 2;
     }
-    struct soak *s = share(argv[1], argv[2]);
-    if (s)
-        s->way = way;
-    if (!s || !make_reference(s)) {
-        fprintf(stderr, "soak: %s\n", s ? s->first : "no memory");
+    name_devices(s, argv[1], argv[2]);
+    if (!make_reference(s)) {
+        fprintf(stderr, "soak: %s\n", s->first);
         return 1;
     }
     printf("%d devices, batches to %lld, %d of %d outputs differ; %s in all places\n",
            s->n_devices, (long long)s->batches[s->n_batches - 1], s->distinct, SOAK_ROWS,
            s->by_place ? "not the same" : "the same");
     fflush(stdout);
-    const struct counts n = soak(s, seconds, most, seed);
+    const struct counts n = soak(s, most, seed);
     return report(s, &n) ? 0 : 1;
 }

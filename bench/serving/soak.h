@@ -6,19 +6,23 @@
 #ifndef BENCH_SERVING_SOAK_H
 #define BENCH_SERVING_SOAK_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <strata/strata.h>
+#include <strata/batcher.h>
 
 enum {
     SOAK_DEVICES = 8,
     SOAK_BATCHES = 8,
     SOAK_ROWS = 64, /* that differ */
     SOAK_WAYS = 4,
-    SOAK_LEFT = 10 /* exit code of a process that left without giving anything back */
+    SOAK_LEFT = 10, /* exit code of a process that left without giving anything back */
+    SOAK_ANY_BATCH = -1,
+    SOAK_UNWRITTEN = 0xff, /* what answers are filled with before */
+    SOAK_TEXT = 1024       /* bytes of a line */
 };
 
 /* How a process uses the devices. */
@@ -38,6 +42,9 @@ struct soak_tally {
 struct soak {
     const char *path, *devices[SOAK_DEVICES];
     int n_devices, way; /* of all processes; -1: by lot */
+    double seconds;     /* in which processes begin */
+    bool breaks;        /* each client or context changes a byte of its first answer */
+    const char *folder; /* for rows that are wrong; NULL: they are not kept */
     int64_t batches[SOAK_BATCHES];
     int n_batches;
     int distinct;  /* outputs of the rows, in the first place of the largest batch */
@@ -45,9 +52,9 @@ struct soak {
     size_t row_in, row_out; /* bytes */
     struct soak_tally tally[SOAK_WAYS];
     atomic_int told;
-    char first[1024]; /* what went wrong first */
-    size_t room;      /* bytes of what follows: */
-    char data[];      /* SOAK_ROWS inputs, then as many outputs of each place */
+    char first[SOAK_TEXT]; /* what went wrong first */
+    size_t room;           /* bytes of what follows: */
+    char data[];           /* SOAK_ROWS inputs, then as many outputs of each place */
 };
 
 void soak_tell(struct soak *s, const char *format, ...)
@@ -57,6 +64,42 @@ char *soak_input(struct soak *s, int row);
 char *soak_output(struct soak *s, int batch, int64_t place, int row);
 
 int64_t soak_largest(const struct soak *s); /* batch */
+double soak_now(void);                      /* s, as the system's log has it */
+
+/* Whether a row is what it must be: in a place of a batch, or of any. */
+bool soak_is_row(struct soak *s, int batch, int64_t place, int row, const char *out);
+/* What one that is wrong looks like: how much of it differs and by how much, what it was
+ * never given, and which row it is rather. Kept in a file, too, where there is a folder.
+ */
+void soak_look(struct soak *s, int batch, int64_t place, int row, const char *out,
+               char text[SOAK_TEXT]);
+
+/* soak_batches.c: which requests a batcher ran together. It does not say, but its threads
+ * tell the end of a run's requests one behind the other, in their order. */
+enum { SOAK_RECENT = 64, SOAK_THREADS = 2 * SOAK_DEVICES };
+struct soak_batch {
+    int thread; /* of the batcher, from 0 on */
+    int64_t rows;
+    double end;
+};
+struct soak_batches {
+    pthread_mutex_t lock; /* of all */
+    unsigned long n;
+    struct soak_batch recent[SOAK_RECENT];
+    int n_threads, threads[SOAK_THREADS]; /* by the system's number */
+};
+struct soak_request {
+    struct soak_batches *batches;
+    int64_t rows, most; /* of a batch */
+    double begin;
+    unsigned long batch; /* that it was in, */
+    int64_t place;       /* from there on */
+};
+/* For strata_request_options, with a soak_request. */
+void soak_done(void *request, const strata_error *err);
+/* How it ran, a moment later, when the others of its batch have ended too. */
+void soak_tell_batch(const struct soak *s, const struct soak_request *r,
+                     char text[SOAK_TEXT]);
 
 /* An engine on each device, of one process. */
 struct soak_sites {

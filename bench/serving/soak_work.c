@@ -5,15 +5,15 @@
  */
 #include "bench/serving/soak.h"
 
-#include <strata/batcher.h>
 #include <strata/parts.h>
 
-#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { CLIENTS = 4, CONTEXTS = 2, MOST_PARTS = 8, MOST_STAY = 20, ANY_BATCH = -1 };
+enum { CLIENTS = 4, CONTEXTS = 2, MOST_PARTS = 8, MOST_STAY = 20, MOST_LOOKS = 40 };
 
 const struct soak_way soak_ways[SOAK_WAYS] = {
     {.name = "batcher over all devices", .turns = SOAK_ANY_TURNS, .batcher = true},
@@ -28,8 +28,11 @@ struct process {
     struct soak_tally *tally;
     struct soak_sites sites;
     strata_batcher *batcher;
+    struct soak_batches batches;
+    struct worker *workers;
+    int n_workers;
     double end;
-    atomic_int failed;
+    atomic_int failed, looks;
 };
 
 struct worker {
@@ -40,14 +43,19 @@ struct worker {
     strata_handle *handle;
     strata_context *context;
     char *pinned, *out; /* of the largest batch */
+    unsigned long asked;
+    bool broken;      /* an answer, on purpose */
+    bool from_pinned; /* the last rows that were taken */
+    atomic_int runs;  /* rows, now, by its context */
 };
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
+/* Rows that one call of the application was given back. */
+struct answer {
+    int batch; /* or SOAK_ANY_BATCH */
+    int64_t place;
+    int first, n;
+    char *out;
+};
 
 static int draw(unsigned *seed, int n)
 {
@@ -60,52 +68,58 @@ static int any_turns(unsigned *seed)
     return all[draw(seed, 3)];
 }
 
-/* Whether a row is what it must be: in a place of a batch, or wherever the batcher put
- * it.
- */
-static bool is_row(struct soak *s, int batch, int64_t place, int row, const char *out)
+static int count_wrong(struct soak *s, const struct answer *a, const char *out)
 {
-    if (batch != ANY_BATCH)
-        return memcmp(soak_output(s, batch, place, row), out, s->row_out) == 0;
-    for (int b = 0; b < s->n_batches; b++)
-        for (int64_t k = 0; k < s->batches[b]; k++)
-            if (memcmp(soak_output(s, b, k, row), out, s->row_out) == 0)
-                return true;
-    return false;
+    int wrong = 0;
+    for (int i = 0; i < a->n; i++)
+        wrong += !soak_is_row(s, a->batch, a->place + i, a->first + i,
+                              out + (size_t)i * s->row_out);
+    return wrong;
 }
 
-static void tell_bad(struct worker *w, int batch, int64_t place, int row, const char *out)
+/* A byte of the first answer, which then has to be found. */
+static void break_one(struct worker *w, const struct answer *a)
 {
     struct soak *s = w->process->soak;
-    const size_t n = s->row_out / sizeof(float);
-    const char *right = soak_output(s, batch == ANY_BATCH ? 0 : batch, place, row);
-    size_t differ = 0;
-    int other = 0;
-    for (size_t i = 0; i < n; i++)
-        differ += memcmp(right + i * sizeof(float), out + i * sizeof(float),
-                         sizeof(float)) != 0;
-    while (other < SOAK_ROWS && !is_row(s, ANY_BATCH, 0, other, out))
-        other++;
-    soak_tell(s, "%s, device %d, row %d at %lld: %zu of %zu values differ; %s%d",
-              w->process->way->name, w->device, row, (long long)place, differ, n,
-              other < SOAK_ROWS ? "they are those of row " : "of no row, batch ",
-              other < SOAK_ROWS ? other : batch);
+    const int i = draw(&w->seed, a->n);
+    const size_t at = (size_t)draw(&w->seed, (int)s->row_out);
+    if (!s->breaks || w->broken)
+        return;
+    w->broken = true;
+    a->out[(size_t)i * s->row_out + at] ^= 0x10;
+    fprintf(stderr, "process %d: changed value %zu of row %d\n", (int)getpid(),
+            at / sizeof(float), a->first + i);
 }
 
-/* n rows from the first on, the first in that place. */
-static void compare(struct worker *w, int batch, int64_t place, int first, int n,
-                    const char *out)
+/* Counts an answer; whether some of it is wrong. */
+static bool is_wrong(struct worker *w, const struct answer *a)
 {
     struct process *p = w->process;
-    for (int i = 0; i < n; i++) {
-        const char *row = out + (size_t)i * p->soak->row_out;
-        if (is_row(p->soak, batch, place + i, first + i, row))
-            continue;
-        atomic_fetch_add(&p->tally->bad, 1);
-        tell_bad(w, batch, batch == ANY_BATCH ? 0 : place + i, first + i, row);
-    }
+    break_one(w, a);
+    const int wrong = count_wrong(p->soak, a, a->out);
+    atomic_fetch_add(&p->tally->bad, (unsigned long)wrong);
     atomic_fetch_add(&p->tally->requests, 1);
-    atomic_fetch_add(&p->tally->rows, (unsigned long)n);
+    atomic_fetch_add(&p->tally->rows, (unsigned long)a->n);
+    return wrong > 0 && atomic_fetch_add(&p->looks, 1) < MOST_LOOKS;
+}
+
+static void tell_wrong(struct worker *w, const struct answer *a, const char *how)
+{
+    struct soak *s = w->process->soak;
+    char text[SOAK_TEXT];
+    soak_tell(s,
+              "wrong: %.3f s, %s, worker %td's call %lu, rows %d to %d from %s memory, "
+              "%d wrong; %s",
+              soak_now(), w->process->way->name, w - w->process->workers, w->asked,
+              a->first, a->first + a->n - 1, w->from_pinned ? "pinned" : "shared",
+              count_wrong(s, a, a->out), how);
+    for (int i = 0; i < a->n; i++) {
+        const char *row = a->out + (size_t)i * s->row_out;
+        if (soak_is_row(s, a->batch, a->place + i, a->first + i, row))
+            continue;
+        soak_look(s, a->batch, a->place + i, a->first + i, row, text);
+        soak_tell(s, "wrong: %d of its %d, %s", i, a->n, text);
+    }
 }
 
 /* Rows where a client has them: shared with other processes, or pinned. */
@@ -113,26 +127,44 @@ static void *take_rows(struct worker *w, int first, int n, size_t at)
 {
     struct soak *s = w->process->soak;
     char *to = w->pinned + at * s->row_in;
-    if (draw(&w->seed, 2) == 0)
+    w->from_pinned = draw(&w->seed, 2) != 0;
+    if (!w->from_pinned)
         return soak_input(s, first);
     memcpy(to, soak_input(s, first), (size_t)n * s->row_in);
     return to;
 }
 
+/* What was wrong is asked for again, which tells whether it stays so. */
 static int ask_batcher(struct worker *w, strata_error *err)
 {
-    struct soak *s = w->process->soak;
+    struct process *p = w->process;
+    struct soak *s = p->soak;
     const int n = 1 + draw(&w->seed, (int)soak_largest(s));
-    const int first = draw(&w->seed, SOAK_ROWS - n + 1);
-    const void *in[] = {take_rows(w, first, n, 0)};
+    const struct answer a = {.batch = SOAK_ANY_BATCH,
+                             .first = draw(&w->seed, SOAK_ROWS - n + 1),
+                             .n = n,
+                             .out = w->out};
+    struct soak_request ran = {
+        .batches = &p->batches, .rows = n, .most = soak_largest(s), .begin = soak_now()};
+    const void *in[] = {take_rows(w, a.first, n, 0)};
     void *out[] = {w->out};
-    const strata_request_options request = {
-        .struct_size = sizeof request, .rows = n, .inputs = in, .outputs = out};
-    memset(w->out, 0xff, (size_t)n * s->row_out);
-    const int status = strata_batcher_run(w->process->batcher, &request, err);
-    if (status == STRATA_OK)
-        compare(w, ANY_BATCH, 0, first, n, w->out);
-    return status;
+    const strata_request_options request = {.struct_size = sizeof request,
+                                            .rows = n,
+                                            .inputs = in,
+                                            .outputs = out,
+                                            .done = soak_done,
+                                            .user = &ran};
+    memset(w->out, SOAK_UNWRITTEN, (size_t)n * s->row_out);
+    const int status = strata_batcher_run(p->batcher, &request, err);
+    if (status != STRATA_OK || !is_wrong(w, &a))
+        return status;
+    char how[SOAK_TEXT];
+    soak_tell_batch(s, &ran, how);
+    tell_wrong(w, &a, how);
+    const int again = strata_batcher_run(p->batcher, &request, err);
+    if (again == STRATA_OK)
+        soak_tell(s, "wrong: asked for again, %d are", count_wrong(s, &a, w->out));
+    return again;
 }
 
 static int smallest_batch(const struct soak *s, int64_t rows)
@@ -143,35 +175,79 @@ static int smallest_batch(const struct soak *s, int64_t rows)
     return b;
 }
 
+/* Parts of any size, as many rows as a batch has at most. */
+struct parts {
+    strata_memory memory[MOST_PARTS][2];
+    strata_part parts[MOST_PARTS];
+    struct answer answers[MOST_PARTS];
+    int n, rows;
+};
+
+static void draw_parts(struct worker *w, struct parts *p)
+{
+    struct soak *s = w->process->soak;
+    int left = 1 + draw(&w->seed, (int)soak_largest(s));
+    for (p->n = 0; p->n < MOST_PARTS && left > 0;
+         p->n++, left -= p->answers[p->n - 1].n) {
+        struct answer *a = &p->answers[p->n];
+        const int rows = 1 + draw(&w->seed, left);
+        *a = (struct answer){.place = p->rows,
+                             .first = draw(&w->seed, SOAK_ROWS - rows + 1),
+                             .n = rows,
+                             .out = w->out + (size_t)p->rows * s->row_out};
+        p->memory[p->n][0] =
+            (strata_memory){take_rows(w, a->first, rows, (size_t)p->rows),
+                            (size_t)rows * s->row_in, STRATA_MEMORY_HOST, 0};
+        p->memory[p->n][1] =
+            (strata_memory){a->out, (size_t)rows * s->row_out, STRATA_MEMORY_HOST, 0};
+        p->parts[p->n] = (strata_part){.struct_size = sizeof *p->parts,
+                                       .rows = rows,
+                                       .inputs = &p->memory[p->n][0],
+                                       .outputs = &p->memory[p->n][1]};
+        p->rows += rows;
+    }
+    for (int i = 0; i < p->n; i++)
+        p->answers[i].batch = smallest_batch(s, p->rows);
+}
+
+/* How a run of parts was, and which rows other contexts of the process compute. */
+static void tell_parts(struct worker *w, const struct parts *p, const struct answer *a,
+                       char text[SOAK_TEXT])
+{
+    const struct process *all = w->process;
+    int at = snprintf(
+        text, SOAK_TEXT,
+        "in a batch of %d rows (plan %lld) on device %d, from place %lld on;"
+        " others' batches:",
+        p->rows, (long long)all->soak->batches[a->batch], w->device, (long long)a->place);
+    for (int i = 0; i < all->n_workers && at < SOAK_TEXT / 2; i++)
+        if (&all->workers[i] != w)
+            at += snprintf(text + at, (size_t)(SOAK_TEXT - at), " %d rows on device %d",
+                           atomic_load(&all->workers[i].runs), all->workers[i].device);
+}
+
 static int run_parts(struct worker *w, strata_error *err)
 {
     struct soak *s = w->process->soak;
-    strata_memory memory[MOST_PARTS][2];
-    strata_part parts[MOST_PARTS];
-    int first[MOST_PARTS], n = 0, left = 1 + draw(&w->seed, (int)soak_largest(s)),
-                           all = 0;
-    memset(w->out, 0xff, (size_t)soak_largest(s) * s->row_out);
-    for (; n < MOST_PARTS && left > 0; n++) {
-        const int rows = 1 + draw(&w->seed, left);
-        first[n] = draw(&w->seed, SOAK_ROWS - rows + 1);
-        memory[n][0] = (strata_memory){take_rows(w, first[n], rows, (size_t)all),
-                                       (size_t)rows * s->row_in, STRATA_MEMORY_HOST, 0};
-        memory[n][1] = (strata_memory){w->out + (size_t)all * s->row_out,
-                                       (size_t)rows * s->row_out, STRATA_MEMORY_HOST, 0};
-        parts[n] = (strata_part){.struct_size = sizeof parts[n],
-                                 .rows = rows,
-                                 .inputs = &memory[n][0],
-                                 .outputs = &memory[n][1]};
-        all += rows;
-        left -= rows;
+    struct parts p = {.rows = 0};
+    int again = STRATA_OK;
+    draw_parts(w, &p);
+    memset(w->out, SOAK_UNWRITTEN, (size_t)soak_largest(s) * s->row_out);
+    atomic_store(&w->runs, p.rows);
+    const int status = strata_context_run_parts(w->context, p.parts, (size_t)p.n, err);
+    for (int i = 0; i < p.n && status == STRATA_OK && again == STRATA_OK; i++) {
+        const struct answer *a = &p.answers[i];
+        char how[SOAK_TEXT];
+        if (!is_wrong(w, a))
+            continue;
+        tell_parts(w, &p, a, how);
+        tell_wrong(w, a, how);
+        again = strata_context_run_parts(w->context, p.parts, (size_t)p.n, err);
+        if (again == STRATA_OK)
+            soak_tell(s, "wrong: run again, %d are", count_wrong(s, a, a->out));
     }
-    const int status = strata_context_run_parts(w->context, parts, (size_t)n, err);
-    for (int i = 0, place = 0; i < n && status == STRATA_OK; i++) {
-        const int rows = (int)parts[i].rows;
-        compare(w, smallest_batch(s, all), place, first[i], rows, memory[i][1].data);
-        place += rows;
-    }
-    return status;
+    atomic_store(&w->runs, 0);
+    return status == STRATA_OK ? again : status;
 }
 
 static int open_context(struct worker *w, strata_error *err)
@@ -199,6 +275,7 @@ static void close_context(struct worker *w)
 /* As a client of the batcher, or by a context. */
 static int load_once(struct worker *w, strata_error *err)
 {
+    w->asked++;
     if (w->process->batcher)
         return ask_batcher(w, err);
     if (w->context && w->process->way->leaves && draw(&w->seed, MOST_STAY) == 0)
@@ -212,7 +289,7 @@ static void *load(void *arg)
     struct worker *w = arg;
     struct process *p = w->process;
     strata_error err = {0};
-    while (now() < p->end && !atomic_load(&p->failed))
+    while (soak_now() < p->end && !atomic_load(&p->failed))
         if (load_once(w, &err) != STRATA_OK) {
             soak_tell(p->soak, "%s, device %d: %s", p->way->name, w->device, err.message);
             atomic_store(&p->failed, 1);
@@ -254,18 +331,23 @@ static void close_worker(struct worker *w)
 int soak_work(struct soak *s, int way, unsigned seed, double seconds, bool in_order)
 {
     struct worker workers[SOAK_DEVICES * CLIENTS] = {{0}};
-    struct process p = {.soak = s, .way = &soak_ways[way], .tally = &s->tally[way]};
+    struct process p = {.soak = s,
+                        .way = &soak_ways[way],
+                        .tally = &s->tally[way],
+                        .batches.lock = PTHREAD_MUTEX_INITIALIZER,
+                        .workers = workers};
     strata_error err = {0};
     int n = 0, status = soak_open(s, &p.sites, &err);
     if (status == STRATA_OK && p.way->batcher)
         status = open_batcher(&p, seed, &err);
     const int wanted = s->n_devices * (p.way->batcher ? CLIENTS : CONTEXTS);
-    p.end = now() + seconds;
-    for (; n < wanted && status == STRATA_OK; n++) {
-        workers[n] = (struct worker){
-            .process = &p, .device = n % s->n_devices, .seed = seed * 1000 + (unsigned)n};
+    p.n_workers = wanted;
+    p.end = soak_now() + seconds;
+    for (int i = 0; i < wanted; i++)
+        workers[i] = (struct worker){
+            .process = &p, .device = i % s->n_devices, .seed = seed * 1000 + (unsigned)i};
+    for (; n < wanted && status == STRATA_OK; n++)
         status = open_worker(&workers[n], &err);
-    }
     if (status != STRATA_OK) {
         soak_tell(s, "%s begins: %s", p.way->name, err.message);
         return 1; /* the process's end gives all memory back */
