@@ -149,6 +149,7 @@ EXTRA_DIST += tests/abi/golden-offsets.txt tests/abi/plugin-1.abi \
 EXTRA_DIST += tests/data/bad-ini tests/data/decoder tests/modules/test_layers.c \
 	tests/modules/batch_layers.c tests/modules/size_layers.c tests/modules/far_layers.c \
 	tests/modules/later_device.c tests/modules/later_layers.c \
+	tests/modules/later_memory.c tests/modules/later_memory.h \
 	tests/modules/neighbour_layers.c tests/modules/tight_layers.c tests/modules/adding_layers.c \
 	tests/modules/timed_layers.c tests/modules/cuda_trial.c tests/modules/cuda_trial.h \
 	tests/modules/cuda_trial_kernels.cu tests/faulty/cuda.cu \

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "core/device.h"
+#include "tests/modules/later_memory.h"
 
 enum kind { WORK, COPY, FILL, RECORD, WAIT };
 
@@ -54,13 +55,6 @@ struct later {
     int index;
 };
 
-static struct pinned {
-    struct pinned *next;
-    char *from;
-    size_t bytes;
-} * pinned;
-static pthread_mutex_t pinned_lock = PTHREAD_MUTEX_INITIALIZER;
-
 static struct stream *stream_of(strata_stream *s)
 {
     return (struct stream *)s;
@@ -73,77 +67,6 @@ static int fail(strata_error *err, int status, const char *why)
         snprintf(err->message, sizeof err->message, "%s", why);
     }
     return status;
-}
-
-/* ---- memory ------------------------------------------------------------------------ */
-
-static void *take(void *user, size_t bytes, size_t alignment)
-{
-    (void)user;
-    void *block =
-        aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-    if (block)
-        memset(block, 0xcd, bytes);
-    return block;
-}
-
-static void put(void *user, void *block, size_t bytes)
-{
-    (void)user, (void)bytes;
-    free(block);
-}
-
-static strata_allocator memory(struct device *d)
-{
-    (void)d;
-    return (strata_allocator){.alloc = take, .free = put};
-}
-
-static void *pin(void *user, size_t bytes, size_t alignment)
-{
-    struct pinned *p = malloc(sizeof *p);
-    char *block = p ? take(user, bytes, alignment) : NULL;
-    if (!block) {
-        free(p);
-        return NULL;
-    }
-    pthread_mutex_lock(&pinned_lock);
-    *p = (struct pinned){pinned, block, bytes};
-    pinned = p;
-    pthread_mutex_unlock(&pinned_lock);
-    return block;
-}
-
-static void unpin(void *user, void *block, size_t bytes)
-{
-    struct pinned **at = &pinned;
-    pthread_mutex_lock(&pinned_lock);
-    while (*at && (*at)->from != block)
-        at = &(*at)->next;
-    struct pinned *p = *at;
-    if (p)
-        *at = p->next;
-    pthread_mutex_unlock(&pinned_lock);
-    free(p);
-    put(user, block, bytes);
-}
-
-static strata_allocator host_memory_of(struct device *d)
-{
-    (void)d;
-    return (strata_allocator){.alloc = pin, .free = unpin};
-}
-
-static bool is_pinned(struct device *d, const void *data)
-{
-    (void)d;
-    const uintptr_t at = (uintptr_t)data;
-    pthread_mutex_lock(&pinned_lock);
-    const struct pinned *p = pinned;
-    while (p && (at < (uintptr_t)p->from || at >= (uintptr_t)p->from + p->bytes))
-        p = p->next;
-    pthread_mutex_unlock(&pinned_lock);
-    return p != NULL;
 }
 
 /* ---- events ------------------------------------------------------------------------ */
@@ -369,8 +292,8 @@ static int copy(strata_stream *s, void *dst, const void *src, size_t bytes,
                 enum device_copy direction, strata_error *err)
 {
     struct op op = {.kind = COPY, .to = dst, .from = src, .bytes = bytes};
-    const bool reads = direction == COPY_TO_DEVICE && !is_pinned(NULL, src);
-    const bool writes = direction == COPY_FROM_DEVICE && !is_pinned(NULL, dst);
+    const bool reads = direction == COPY_TO_DEVICE && !later_is_pinned(NULL, src);
+    const bool writes = direction == COPY_FROM_DEVICE && !later_is_pinned(NULL, dst);
     if (reads && (op.taken = malloc(bytes + 1)))
         memcpy(op.taken, src, bytes);
     if (reads && !op.taken)
@@ -495,7 +418,7 @@ static int check(struct device *d, strata_error *err)
 static const struct device_ops ops = {
     .close = close_device,
     .properties = properties,
-    .memory = memory,
+    .memory = later_memory,
     .stream_create = stream_create,
     .stream_destroy = stream_destroy,
     .stream_synchronize = stream_synchronize,
@@ -509,8 +432,8 @@ static const struct device_ops ops = {
     .event_synchronize = event_synchronize,
     .event_elapsed = event_elapsed,
     .stream_native = stream_native,
-    .host_memory = host_memory_of,
-    .is_pinned = is_pinned,
+    .host_memory = later_host_memory,
+    .is_pinned = later_is_pinned,
     .free_bytes = free_bytes,
     .check = check,
     .capture_begin = capture_begin,

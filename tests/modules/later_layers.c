@@ -10,7 +10,9 @@ struct mix {
 };
 
 static const strata_attr attrs[] = {
-    {.name = "sums", .type = STRATA_I64, .offset = offsetof(struct mix, sums),
+    {.name = "sums",
+     .type = STRATA_I64,
+     .offset = offsetof(struct mix, sums),
      .doc = "sums of each row"},
 };
 
@@ -46,12 +48,22 @@ static int run(const strata_run *r)
 
 static const strata_row rows[] = {{{STRATA_F32_NCHW}, {STRATA_F32_NCHW}}};
 static const strata_impl impls[] = {
-    {.id = 1, .device = STRATA_CUDA, .name = "later", .rows = STRATA_ARRAY(rows),
+    {.id = 1,
+     .device = STRATA_CUDA,
+     .name = "later",
+     .rows = STRATA_ARRAY(rows),
      .run = run},
 };
-static const strata_layer mix = {
-    .struct_size = sizeof(strata_layer), .version = 1, .name = "Mix", .doc = "mixes",
-    .min_in = 1, .max_in = 1, .n_out = 1, .params_size = sizeof(struct mix),
-    .attrs = STRATA_ARRAY(attrs), .impls = STRATA_ARRAY(impls), .shape = shape};
+static const strata_layer mix = {.struct_size = sizeof(strata_layer),
+                                 .version = 1,
+                                 .name = "Mix",
+                                 .doc = "mixes",
+                                 .min_in = 1,
+                                 .max_in = 1,
+                                 .n_out = 1,
+                                 .params_size = sizeof(struct mix),
+                                 .attrs = STRATA_ARRAY(attrs),
+                                 .impls = STRATA_ARRAY(impls),
+                                 .shape = shape};
 static const strata_layer *const layers[] = {&mix};
 STRATA_MODULE("test.later", "1.0.0", "Mix", layers)

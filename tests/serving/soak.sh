@@ -59,17 +59,20 @@ ways 1 'contexts in turns' 'on device [01]'
 result $? 'they are kept'
 expect 2 usage 'options are checked' "$soak" -x "$scratch/net.engine" host
 
-# module NAME OUTPUT: of tests/modules, for those devices
+# module OUTPUT NAME...: of tests/modules, for those devices
 mkdir "$scratch/devices" "$scratch/plugins"
 module() {
+    output=$1
+    shift
     $CC -std=gnu11 -O1 -g -D_GNU_SOURCE $SANITIZER_CFLAGS -Wall -Wextra -Werror \
         -Wno-missing-field-initializers -fvisibility=hidden -fPIC -shared -pthread \
-        -I"$builddir" -I"$srcdir" -I"$srcdir/include" "$srcdir/tests/modules/$1.c" \
-        -o "$scratch/$2.so" >"$log" 2>&1
+        -I"$builddir" -I"$srcdir" -I"$srcdir/include" \
+        $(printf " $srcdir/tests/modules/%s.c" "$@") -o "$scratch/$output.so" \
+        >"$log" 2>&1
     result $? "$1 is compiled"
 }
-module later_device devices/strata-cuda
-module later_layers plugins/later
+module devices/strata-cuda later_device later_memory
+module plugins/later later_layers
 export STRATA_DEVICE_PATH="$scratch/devices"
 export STRATA_PLUGIN_PATH="$scratch/plugins" STRATA_PLUGIN_DIR="$scratch/plugins"
 
