@@ -64,6 +64,7 @@ SHELL_TESTS = \
 	tests/tools/deploy.sh \
 	tests/tools/devices.sh \
 	tests/tools/generate.sh \
+	tests/tools/import.sh \
 	tests/tools/few_bits.sh \
 	tests/tools/quantise.sh \
 	tests/check-plugins.sh \
