@@ -77,6 +77,7 @@ SHELL_TESTS = \
 	tests/serving/triton-server.sh \
 	tests/serving/triton-two.sh \
 	tests/tools/options.sh \
+	tests/tools/order.sh \
 	tests/tools/same_plan.sh \
 	tests/tools/terminal.sh \
 	tests/tools/values.sh

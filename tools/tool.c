@@ -13,6 +13,7 @@
 #include "io/file.h"
 #include "planner/cost/progress.h"
 #include "tools/import/model.h"
+#include "tools/run/run.h"
 
 int tool_open_registry(struct tool_session *s, const struct tool_options *o,
                        strata_error *err)
@@ -294,19 +295,33 @@ int tool_open_device(struct tool_session *s, const struct tool_options *o,
     return strata_create(&s->handle, device, err);
 }
 
+int tool_prepare(struct tool_session *s, const struct tool_options *o, const char *path,
+                 strata_error *err)
+{
+    const bool built = engine_file_at(path);
+    int status =
+        built ? load_engine(s, o, path, err) : tool_open_network(s, o, path, err);
+    if (status == STRATA_OK && !built)
+        status = tool_open_device(s, o, err);
+    if (status == STRATA_OK && !built)
+        status = check_costs(s, o, err);
+    if (status == STRATA_OK && !built)
+        status = run_check(s->network, o, err);
+    if (status == STRATA_OK && o->look)
+        status = o->look(o->look_of, s->network, err);
+    return status;
+}
+
+int tool_plan(struct tool_session *s, const struct tool_options *o, strata_error *err)
+{
+    return s->engine ? STRATA_OK : build_engine(s, o, err);
+}
+
 int tool_open_engine(struct tool_session *s, const struct tool_options *o,
                      const char *path, strata_error *err)
 {
-    if (engine_file_at(path))
-        return load_engine(s, o, path, err);
-    int status = tool_open_network(s, o, path, err);
-    if (status == STRATA_OK)
-        status = tool_open_device(s, o, err);
-    if (status == STRATA_OK)
-        status = check_costs(s, o, err);
-    if (status == STRATA_OK)
-        status = build_engine(s, o, err);
-    return status;
+    int status = tool_prepare(s, o, path, err);
+    return status == STRATA_OK ? tool_plan(s, o, err) : status;
 }
 
 void tool_close(struct tool_session *s)

@@ -79,8 +79,11 @@ struct bench_devices {
 };
 /* EINVAL for more than there is room for; what opening the first of cuda:all gives. */
 int bench_devices_parse(struct bench_devices *d, const char *list, strata_error *err);
-/* An engine on each; close in every case. */
-int bench_devices_open(struct bench_devices *d, struct tool_options *o, const char *path,
+/* The network, then an engine, on each: tool_prepare and tool_plan. Close in every case.
+ */
+int bench_devices_prepare(struct bench_devices *d, struct tool_options *o,
+                          const char *path, strata_error *err);
+int bench_devices_plan(struct bench_devices *d, const struct tool_options *o,
                        strata_error *err);
 void bench_devices_close(struct bench_devices *d);
 

@@ -12,25 +12,28 @@
 #include <sys/stat.h>
 
 /* "T=77"; text is the option's. */
-static int set_size(strata_context *c, const char *text, bool *given, strata_error *err)
+static int set_size(struct run_sizes *s, const strata_network *net, const char *text,
+                    strata_error *err)
 {
     const char *equals = strchr(text, '=');
     char name[CONFIG_MAX_KEY + 1], *end = NULL;
     const long long size = equals ? strtoll(equals + 1, &end, 10) : 0;
+    int symbol;
     if (!equals || equals - text > CONFIG_MAX_KEY || end == equals + 1 || *end)
         return error_set(err, STRATA_EINVAL, "--dim %s: write NAME=SIZE, as T=77", text);
     memcpy(name, text, (size_t)(equals - text));
     name[equals - text] = '\0';
-    const int symbol = network_find_symbol(c->engine->network, name);
-    if (symbol >= 0)
-        given[symbol] = true;
-    const int status = strata_context_set_dimension(c, name, size, err);
-    if (symbol < 0)
+    int status = network_require_symbol(&symbol, net, name, err);
+    if (status != STRATA_OK) {
         error_append(err,
                      "; one that has a single size there, as the batch of a model, "
                      "is given another by --set profile.%s=%lld",
                      name, size);
-    return status;
+        return status;
+    }
+    s->given[symbol] = true;
+    s->sizes[symbol] = size;
+    return network_check_size(net, symbol, size, err);
 }
 
 static bool is_npy(const char *path)
@@ -48,27 +51,26 @@ static bool is_npy(const char *path)
 
 /* Of a file's dims those that names of the input's shape stand for, unless they were
  * given; what does not fit is told when the file is read. */
-static int take_dims(strata_context *c, int index, const int64_t *dims, int rank,
-                     bool *given, strata_error *err)
+static int take_dims(struct run_sizes *s, const strata_network *net, int index,
+                     const struct weight_view *v, strata_error *err)
 {
-    const strata_network *net = c->engine->network;
     const struct network_input *in = &net->inputs[index];
     const int ones =
-        rank - net->tensors[in->tensor].rank; /* in front, left out or added */
+        v->rank - net->tensors[in->tensor].rank; /* in front, left out or added */
     int status = STRATA_OK;
     for (int d = 0; d < net->tensors[in->tensor].rank && status == STRATA_OK; d++) {
         const int symbol = in->symbols[d];
-        if (symbol < 0 || given[symbol])
+        if (symbol < 0 || s->given[symbol])
             continue;
-        given[symbol] = true;
-        status = strata_context_set_dimension(c, net->symbols[symbol].name,
-                                              d + ones < 0 ? 1 : dims[d + ones], err);
+        s->given[symbol] = true;
+        s->sizes[symbol] = d + ones < 0 ? 1 : v->dims[d + ones];
+        status = network_check_size(net, symbol, s->sizes[symbol], err);
     }
     return status;
 }
 
-static int take_file(strata_context *c, int index, const char *path, bool *given,
-                     strata_error *err)
+static int take_file(struct run_sizes *s, const strata_network *net, int index,
+                     const char *path, strata_error *err)
 {
     struct weights *w = NULL;
     if (!is_npy(path))
@@ -76,7 +78,7 @@ static int take_file(strata_context *c, int index, const char *path, bool *given
     int status = weights_open(&w, path, NULL, err);
     if (status == STRATA_OK && weights_count(w) == 1) {
         const struct weight_view v = weights_at(w, 0);
-        status = take_dims(c, index, v.dims, v.rank, given, err);
+        status = take_dims(s, net, index, &v, err);
         if (status != STRATA_OK)
             error_prefix(err, "%s", path);
     }
@@ -84,18 +86,33 @@ static int take_file(strata_context *c, int index, const char *path, bool *given
     return tool_file_status(status, err);
 }
 
-int run_set_sizes(strata_context *c, const struct tool_options *o, strata_error *err)
+int run_find_sizes(struct run_sizes *s, const strata_network *net,
+                   const struct tool_options *o, strata_error *err)
 {
-    bool given[NETWORK_MAX_SYMBOLS] = {false};
     int status = STRATA_OK;
+    *s = (struct run_sizes){.given = {false}};
+    for (size_t i = 0; i < net->n_symbols; i++)
+        s->sizes[i] = net->symbols[i].most;
     for (size_t i = 0; i < o->n_dims && status == STRATA_OK; i++)
-        status = set_size(c, o->dims[i], given, err);
+        status = set_size(s, net, o->dims[i], err);
     for (size_t i = 0; i < o->n_inputs && status == STRATA_OK; i++) {
         int index;
         const char *file;
-        status = run_find_binding(c->engine, o->inputs[i], true, &index, &file, err);
+        status = run_find_binding(net, o->inputs[i], true, &index, &file, err);
         if (status == STRATA_OK)
-            status = take_file(c, index, file, given, err);
+            status = take_file(s, net, index, file, err);
     }
+    return status;
+}
+
+int run_set_sizes(strata_context *c, const struct tool_options *o, strata_error *err)
+{
+    const strata_network *net = c->engine->network;
+    struct run_sizes s;
+    int status = run_find_sizes(&s, net, o, err);
+    for (size_t i = 0; i < net->n_symbols && status == STRATA_OK; i++)
+        if (s.given[i])
+            status =
+                strata_context_set_dimension(c, net->symbols[i].name, s.sizes[i], err);
     return status;
 }
