@@ -13,7 +13,6 @@
 #include "io/file.h"
 #include "planner/cost/progress.h"
 #include "tools/import/model.h"
-#include "tools/run/run.h"
 
 int tool_open_registry(struct tool_session *s, const struct tool_options *o,
                        strata_error *err)
@@ -305,9 +304,7 @@ int tool_prepare(struct tool_session *s, const struct tool_options *o, const cha
         status = tool_open_device(s, o, err);
     if (status == STRATA_OK && !built)
         status = check_costs(s, o, err);
-    if (status == STRATA_OK && !built)
-        status = run_check(s->network, o, err);
-    if (status == STRATA_OK && o->look)
+    if (status == STRATA_OK && !built && o->look)
         status = o->look(o->look_of, s->network, err);
     return status;
 }

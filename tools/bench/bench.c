@@ -245,6 +245,8 @@ static int case_open(struct bench_devices *d, struct tool_options *o,
     *o = (struct tool_options){0};
     if (status == STRATA_OK)
         status = case_options(o, a, c, err);
+    o->look = run_look;
+    o->look_of = o;
     return status == STRATA_OK ? bench_devices_prepare(d, o, a->path, err) : status;
 }
 

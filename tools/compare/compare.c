@@ -232,11 +232,11 @@ static int look(const void *of, const strata_network *net, strata_error *err)
                     net->tensors[k].producer >= 0;
         if (!found)
             return error_set(err, STRATA_ENOTFOUND,
-                             "--dump: %s has no layer that makes a tensor '%s'; `strata "
+                             "--dump: no layer of %s makes a tensor '%s'; `strata "
                              "explain %s --tensors` lists them",
                              net->path, a->dumps[i], net->path);
     }
-    return STRATA_OK;
+    return run_look(&a->common, net, err);
 }
 
 static int prepare_side(struct compare_side *s, struct tool_options *o,

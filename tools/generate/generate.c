@@ -373,6 +373,8 @@ static int generate(const struct generate_options *o, const char *path, int *cod
     if (status == STRATA_OK)
         status = decoder_open(&d, session.engine, session.handle, o->logits, err);
     if (status == STRATA_OK)
+        status = check_tokens(&t, decoder_vocabulary(d), err);
+    if (status == STRATA_OK)
         status = open_sampler(&s, &o->how, d, &t, err);
     if (status == STRATA_OK)
         status = make_text(o, &t, d, s, &ended, err);

@@ -8,28 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int run_find_binding(const strata_network *net, const char *text, bool is_input,
-                     int *index, const char **file, strata_error *err)
-{
-    const size_t n = strcspn(text, "="), n_inputs = net->n_inputs - net->n_states;
-    const size_t count = is_input ? n_inputs : net->n_outputs - net->n_states;
-    const size_t first = is_input ? 0 : n_inputs; /* outputs are bound behind inputs */
-    *file = tool_file_of(net, text);
-    *index = (int)first;
-    if (*file == text && count == 1)
-        return STRATA_OK;
-    for (size_t i = 0; i < count && *file != text; i++) {
-        const char *name = is_input ? net->inputs[i].name : net->outputs[i].name;
-        *index = (int)(first + i);
-        if (strlen(name) == n && memcmp(text, name, n) == 0)
-            return STRATA_OK;
-    }
-    error_set(err, STRATA_EINVAL, "'%s': write NAME=FILE, where NAME is one of:", text);
-    for (size_t i = 0; i < count; i++)
-        error_append(err, " %s", is_input ? net->inputs[i].name : net->outputs[i].name);
-    return STRATA_EINVAL;
-}
-
 /* A batch that was not planned for runs in a larger one, whatever its layers take. */
 static int resize(strata_network **out, const strata_network *net,
                   const struct run_sizes *s, strata_error *err)
@@ -70,8 +48,9 @@ static int check_inputs(const strata_network *net, const struct tool_options *o,
     return status;
 }
 
-int run_check(const strata_network *net, const struct tool_options *o, strata_error *err)
+int run_look(const void *options, const strata_network *net, strata_error *err)
 {
+    const struct tool_options *o = options;
     struct run_sizes s;
     strata_network *at = NULL;
     int status = STRATA_OK, index;

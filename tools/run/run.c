@@ -147,6 +147,8 @@ static int run_run(int argc, char **argv)
         .common = {.inputs_needed = true, .outputs_named = true, .outputs_piped = true},
         .top = 5,
         .repeat = 1};
+    o.common.look = run_look;
+    o.common.look_of = &o.common;
     strata_error err;
     int option, code = EXIT_OK;
     error_clear(&err);

@@ -8,12 +8,12 @@
 #include "engine/context/context.h"
 #include "tools/values.h"
 
-/* "NAME=FILE", or "FILE" where there is one binding of that side; see tool_file_of. The
+/* sizes.c: "NAME=FILE", or "FILE" where there is one binding of that side; see tool_file_of. The
  * index is that of the binding in every engine of the network. */
 int run_find_binding(const strata_network *net, const char *text, bool is_input,
                      int *index, const char **file, strata_error *err);
 
-/* sizes.c: of the network's names, by the options' `--dim` and the shapes of their .npy
+/* Of the network's names, by the options' `--dim` and the shapes of their .npy
  * files; the largest where neither gives one. */
 struct run_sizes {
     int64_t sizes[NETWORK_MAX_SYMBOLS];
@@ -46,8 +46,9 @@ int run_read_row(strata_context *c, const strata_engine *e, int index, const cha
                  const struct weight_view *all, int64_t row, strata_error *err);
 
 /* What can be told of the options' inputs, outputs and sizes before the network is
- * planned, which may take minutes: names, shapes, kinds of files. */
-int run_check(const strata_network *net, const struct tool_options *o, strata_error *err);
+ * planned, which may take minutes: names, shapes, kinds of files. `options`, of struct
+ * tool_options, stand beside it there as look and look_of. */
+int run_look(const void *options, const strata_network *net, strata_error *err);
 
 /* Each of the options' inputs into its binding, once; given[binding] becomes true. */
 int run_read_given(strata_context *c, const strata_engine *e,

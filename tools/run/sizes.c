@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The sizes of a run: those of `--dim NAME=SIZE`, then those that the files of inputs
- * have.
+ * Which binding an option is of; and the sizes of a run: those of `--dim NAME=SIZE`, then
+ * those that the files of inputs have.
  */
 #include "tools/run/run.h"
 
@@ -10,6 +10,28 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+int run_find_binding(const strata_network *net, const char *text, bool is_input,
+                     int *index, const char **file, strata_error *err)
+{
+    const size_t n = strcspn(text, "="), n_inputs = net->n_inputs - net->n_states;
+    const size_t count = is_input ? n_inputs : net->n_outputs - net->n_states;
+    const size_t first = is_input ? 0 : n_inputs; /* outputs are bound behind inputs */
+    *file = tool_file_of(net, text);
+    *index = (int)first;
+    if (*file == text && count == 1)
+        return STRATA_OK;
+    for (size_t i = 0; i < count && *file != text; i++) {
+        const char *name = is_input ? net->inputs[i].name : net->outputs[i].name;
+        *index = (int)(first + i);
+        if (strlen(name) == n && memcmp(text, name, n) == 0)
+            return STRATA_OK;
+    }
+    error_set(err, STRATA_EINVAL, "'%s': write NAME=FILE, where NAME is one of:", text);
+    for (size_t i = 0; i < count; i++)
+        error_append(err, " %s", is_input ? net->inputs[i].name : net->outputs[i].name);
+    return STRATA_EINVAL;
+}
 
 /* "T=77"; text is the option's. */
 static int set_size(struct run_sizes *s, const strata_network *net, const char *text,
