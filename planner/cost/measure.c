@@ -12,6 +12,10 @@
  * been written: between runs the cache is filled with other data, and then the inputs are
  * written anew.
  *
+ * On the host a time is taken again, some times, where threads waited for processors
+ * meanwhile: of a busy machine's times those of its quiet moments count. A cost that has
+ * none says that it was measured under load.
+ *
  * Kernels may begin while the one before them ends, and a graph launches them faster than
  * the host does. So where the device has a lead, a short kernel, and graphs, what counts
  * is what a run adds to a graph of two leads when it stands between them.
@@ -21,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/cost/busy.h"
 #include "planner/cost/progress.h"
 #include "planner/cost/trial.h"
 
@@ -28,7 +33,9 @@
 #define SHORT_NS 200000 /* below it an untimed run goes before the timed ones */
 #define ENOUGH_NS 20000 /* that a round should take */
 #define MOST_REPEATS 8
-#define LATE 1.15                        /* times the shortest lead: there was a gap */
+#define MOST_TRIES 4  /* of a time on the host, until it is quiet */
+#define MANY_TRIES 64 /* if of so many hardly any was quiet, one each will do */
+#define LATE 1.15     /* times the shortest lead: there was a gap */
 #define BATCH_BYTES (INT64_C(256) << 20) /* at least, of tensors set up side by side */
 
 /* What times are taken with. */
@@ -38,8 +45,10 @@ struct timer {
     strata_event *events[3 * MOST_REPEATS];
     char *scratch; /* three times the device's cache; NULL if it has none */
     size_t scratch_bytes;
-    bool cold;  /* the network is larger than the cache */
-    void *lead; /* a graph of the device's lead, twice; NULL without one */
+    bool cold;        /* the network is larger than the cache */
+    void *lead;       /* a graph of the device's lead, twice; NULL without one */
+    double deadline;  /* of progress_now(); 0: none */
+    int tries, quiet; /* of times on the host */
     /* Of the lead on the stream and of that graph between events; 0 without one. */
     double lead_ms[2];
 };
@@ -350,14 +359,54 @@ static int excuse(struct trial *t, int status, const strata_error *why, strata_e
     return STRATA_OK;
 }
 
+static bool is_late(const struct timer *m)
+{
+    return m->deadline > 0 && progress_now() > m->deadline;
+}
+
+static bool tries_on(const struct timer *m)
+{
+    return (m->tries < MANY_TRIES || m->quiet > m->tries / 16) && !is_late(m);
+}
+
+/* A time of the host, if possible a quiet one, which counts as a sample; of others the
+ * least is remembered. */
+static int time_quietly(struct timer *m, struct trial *t, strata_error *err)
+{
+    int status = STRATA_OK;
+    for (int i = 0; i < MOST_TRIES && status == STRATA_OK; i++) {
+        const struct busy_times before = busy_times();
+        const double begin = progress_now();
+        double ns;
+        status = time_trial(m, t, &ns, err);
+        const bool quiet = !busy_since(before, progress_now() - begin);
+        m->tries++;
+        m->quiet += quiet;
+        if (status == STRATA_OK && quiet)
+            t->samples[t->n++] = ns;
+        else if (status == STRATA_OK && (t->loaded == 0 || ns < t->loaded))
+            t->loaded = ns;
+        if (quiet || !tries_on(m))
+            break;
+    }
+    return status;
+}
+
+static int time_device(struct timer *m, struct trial *t, strata_error *err)
+{
+    int status = m->cold || !t->graph ? time_trial(m, t, &t->samples[t->n], err)
+                                      : time_pairs(m, t, &t->samples[t->n], err);
+    t->n += status == STRATA_OK;
+    return status;
+}
+
 static int time_once(struct timer *m, struct trial *t, int round, strata_error *err)
 {
     strata_error why;
     error_clear(&why);
-    int status = round == 0             ? warm_up(m, t, &why)
-                 : m->cold || !t->graph ? time_trial(m, t, &t->samples[t->n], &why)
-                                        : time_pairs(m, t, &t->samples[t->n], &why);
-    t->n += status == STRATA_OK && round > 0;
+    int status = round == 0                                  ? warm_up(m, t, &why)
+                 : m->handle->properties.kind == STRATA_HOST ? time_quietly(m, t, &why)
+                                                             : time_device(m, t, &why);
     return excuse(t, status, &why, err);
 }
 
@@ -386,6 +435,9 @@ static struct cost summarise(struct trial *t)
         return (struct cost){.ns = 1, .runs = 1};
     if (t->broken)
         return (struct cost){.ns = COST_NS_MAX, .runs = 1};
+    const bool loaded = t->n == 0 && t->loaded > 0;
+    if (loaded)
+        t->samples[t->n++] = t->loaded;
     if (t->n == 0)
         return (struct cost){0};
     qsort(t->samples, (size_t)t->n, sizeof *t->samples, ascending);
@@ -394,7 +446,8 @@ static struct cost summarise(struct trial *t)
     int64_t ns = middle < 1 ? 1 : (int64_t)(middle + 0.5);
     return (struct cost){.ns = ns < COST_NS_MAX ? ns : COST_NS_MAX,
                          .spread = (int64_t)(spread < COST_NS_MAX ? spread : 0),
-                         .runs = t->n};
+                         .runs = t->n,
+                         .loaded = loaded};
 }
 
 /* ---- the source ---------------------------------------------------------------- */
@@ -449,6 +502,7 @@ static int measure(struct cost_source *s, const struct planner *planner,
     const int64_t limit = batch_bytes(handle);
     struct trial_pattern *pattern = zalloc(1, sizeof *pattern, "random data", err);
     int status = pattern ? timer_open(&timer, planner, handle, err) : STRATA_ENOMEM;
+    timer.deadline = s->deadline;
     if (status == STRATA_OK && timer.scratch)
         status = time_leads(&timer, err);
     if (pattern)
