@@ -54,10 +54,12 @@ if busy && [ -s "$(kept).busy" ]; then
         $strata explain -v "$net" --set "$crowd"
     ! grep -q 'info: measured' "$scratch/err"
     result $? 'and not measured each time'
-    cut -d' ' -f4- "$(kept)" | grep '^run' | sort >"$scratch/quiet"
-    cut -d' ' -f4- "$(kept).busy" | grep '^run' | sort | comm -12 - "$scratch/quiet" \
-        >"$log"
-    [ ! -s "$log" ]
+    keys() { sed 1,3d "$1" | cut -d' ' -f4- | sort; }
+    keys "$(kept)" >"$scratch/quiet"
+    keys "$(kept).busy" | comm -13 "$scratch/quiet" - >"$scratch/busy"
+    cat "$scratch/err" "$scratch/busy" >"$log"
+    [ "$(sed -n 's/.* for \([0-9]*\) of .* no quiet moment .*/\1/p' "$scratch/err")" \
+        -eq "$(wc -l <"$scratch/busy")" ]
     result $? 'nor kept with those of quiet moments'
 else
     skip 'costs of a busy machine are told and kept apart' 'no cost was without a quiet moment'
