@@ -85,4 +85,9 @@ early 2 'token 8 of the prompt' generate "$scratch/text.ini" --ids 1,8 --logits 
 
 expect 2 'four.npy: shape .*; -D batch=4 makes it that batch' 'a variable batch is named' \
     $strata run "$scratch/vars.ini" "$scratch/four.npy"
+sed 's/[$]{batch}/1/; /^.vars/,/^batch/d' "$scratch/vars.ini" >"$scratch/fixed.ini"
+expect 2 "; --set 'input x.shape=4 x 1 x 4 x 4' makes it that batch" 'a batch that is fixed, too' \
+    $strata run "$scratch/fixed.ini" "$scratch/four.npy"
+expect 0 '^y ' '  and it does' $strata run "$scratch/fixed.ini" "$scratch/four.npy" \
+    --set 'input x.shape=4 x 1 x 4 x 4'
 finish

@@ -92,17 +92,40 @@ static bool is_other_batch(const struct target *t, const struct weight_view *v)
     return same;
 }
 
+/* The name that an input's shape begins with; "" where it is a number. */
+static const char *first_name(const strata_network *net, const char *input, int *length)
+{
+    for (size_t i = 0; i < config_sections(net->config); i++) {
+        struct config_section *s = config_section(net->config, i);
+        const bool is = strcmp(s->kind, "input") == 0 && strcmp(s->name, input) == 0;
+        const struct config_pair *shape = is ? config_get(s, "shape") : NULL;
+        if (!shape || !isalpha((unsigned char)shape->value[0]))
+            continue;
+        for (*length = 1; isalnum((unsigned char)shape->value[*length]) ||
+                          shape->value[*length] == '_';)
+            ++*length;
+        return shape->value;
+    }
+    *length = 0;
+    return "";
+}
+
 /* How the network is given another one. */
-static void tell_batch(const strata_network *net, long long batch, strata_error *err)
+static void tell_batch(const strata_network *net, const struct weight_view *v,
+                       const char *input, strata_error *err)
 {
     struct config_section *vars = config_find(net->config, "vars");
-    if (vars && config_get(vars, "batch"))
-        error_append(err, "; -D batch=%lld makes it that batch", batch);
+    char dims[128];
+    int n;
+    const char *name = first_name(net, input, &n);
+    tool_dims(dims, sizeof dims, v->dims, v->rank);
+    if (n > 0)
+        error_append(err, "; --set profile.%.*s=%lld makes it that batch", n, name,
+                     (long long)v->dims[0]);
+    else if (vars && config_get(vars, "batch"))
+        error_append(err, "; -D batch=%lld makes it that batch", (long long)v->dims[0]);
     else
-        error_append(err,
-                     "; a batch that [profile] names is another one by "
-                     "--set profile.NAME=%lld",
-                     batch);
+        error_append(err, "; --set 'input %s.shape=%s' makes it that batch", input, dims);
 }
 
 static int wrong_shape(const struct target *t, const struct weight_view *v,
@@ -118,7 +141,7 @@ static int wrong_shape(const struct target *t, const struct weight_view *v,
               t->path, found, t->binding.name, needed,
               has_channels_last(d, v) ? "; its channels are last: transpose it" : "");
     if (is_other_batch(t, v))
-        tell_batch(t->network, (long long)v->dims[0], err);
+        tell_batch(t->network, v, t->binding.name, err);
     return STRATA_EINVAL;
 }
 
