@@ -13,6 +13,11 @@ for c in run build quantise deploy inspect diff bench profile compare explain co
         $strata $c --formt=csv
 done
 expect 2 'unknown command .rnu.; did you mean .run' 'suggests commands' $strata rnu
+expect 2 "unknown command 'version'; did you mean '--version'" 'and options' $strata version
+expect 2 'it is a file: a command goes before it, as in .strata run ' 'and that a file is none' \
+    $strata $digits/digits.ini
+expect 2 '--costs fast: neither auto, measure nor analytic, nor a cost file that is there' \
+    'words of --costs are told' $strata run $digits/digits.ini $image --costs fast
 expect 2 'a network file is needed' 'run without a file says what is needed' $strata run
 expect 0 '^prob +0 +1 +3 ' 'run ranks the answers' $strata run $digits/digits.ini $image
 expect 0 '"index": 3, "value": 0\.99' 'run prints JSON' \
@@ -249,7 +254,7 @@ expect 2 'the options, -o alone' 'inspect refuses options for engines with a mod
 printf '\072\005' >"$scratch/cut.onnx"
 expect 2 'cut.onnx: byte 0x1: length 5 runs past' 'inspect says where a model is damaged' \
     $strata inspect "$scratch/cut.onnx"
-expect 2 'not an engine file' 'inspect refuses what is no engine' \
+expect 2 'not an engine file; an engine or an ONNX model is inspected' 'inspect refuses what is no engine' \
     $strata inspect $digits/digits.ini
 expect 0 '^precision = fp16' 'inspect prints a network' \
     $strata inspect $digits/digits.ini --print --set build.precision=fp16

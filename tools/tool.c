@@ -49,6 +49,11 @@ static int check_costs(const struct tool_session *s, const struct tool_options *
 {
     const struct cost_options *c = &s->network->build.costs;
     const enum cost_kind kind = cost_kind_of(c->kind);
+    if (o->costs && kind == COSTS_FILE && access(c->file, F_OK) != 0)
+        return error_errno(err, STRATA_ENOTFOUND,
+                           "--costs %s: neither auto, measure nor analytic, nor a cost "
+                           "file that is there",
+                           o->costs);
     bool measures =
         kind == COSTS_MEASURE || (kind == COSTS_FILE && c->miss == MISS_MEASURE);
     if ((o->save_costs || o->measure_all) && !measures)

@@ -131,7 +131,7 @@ expect 0 'm.onnx: will be imported anew the next time, too: ' \
     'and a cache that cannot be written fails no run' env XDG_CACHE_HOME="$scratch/c" \
     $strata run "$scratch/m.onnx" "$scratch/x.npy" --top 1 -o csv
 rm -r "$list"
-expect 2 "m.onnx: is imported to $scratch/w.bin/c, which cannot be made: Not a directory" \
+expect 2 "m.onnx: is imported to $scratch/w.bin/c, which cannot be made: Not a directory; set XDG_CACHE_HOME" \
     'why there is no cache is told' env XDG_CACHE_HOME="$scratch/w.bin/c" \
     $strata run "$scratch/m.onnx" "$scratch/x.npy"
 printf '\0\0\100\100\0\0\0\100' >"$scratch/w.bin"
