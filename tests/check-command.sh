@@ -34,6 +34,8 @@ $strata run $digits/digits.ini $image --output prob="$scratch/p.npy"
 expect 0 'NUMPY' 'run saves an output as .npy' head -c 6 "$scratch/p.npy"
 expect 2 'input .image. is not given; add --input image=FILE' \
     'run names an input that is missing' $strata run $digits/digits.ini
+expect 0 '^      --format=FORMAT' 'a command whose -o is a file helps with --format' \
+    $strata build --help
 expect 2 "option '-o' needs a value" 'an option without its value is named' \
     $strata run $digits/digits.ini -o
 expect 2 "unknown option '-x'" 'an unknown letter is named' \
