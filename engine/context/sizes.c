@@ -19,8 +19,9 @@ static int check_batch(const strata_engine *e, int64_t batch, strata_error *err)
                          e->network->path, batch, e->only_batch);
     if (batch < 1 || batch > e->batch)
         return error_set(err, STRATA_EINVAL,
-                         "a batch of %" PRId64 "; the engine takes 1 to %" PRId64, batch,
-                         e->batch);
+                         "a batch of %" PRId64 "; the engine takes 1 to %" PRId64
+                         "; build the network with a larger one for more",
+                         batch, e->batch);
     return e->batch_symbol < 0
                ? STRATA_OK
                : network_check_size(e->network, e->batch_symbol, batch, err);
