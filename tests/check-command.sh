@@ -18,6 +18,8 @@ expect 2 'it is a file: a command goes before it, as in .strata run ' 'and that 
     $strata $digits/digits.ini
 expect 2 '--costs fast: neither auto, measure nor analytic, nor a cost file that is there' \
     'words of --costs are told' $strata run $digits/digits.ini $image --costs fast
+expect 2 'costs: auto, measure, analytic, or a cost file' 'and of costs in a file' \
+    $strata run $digits/digits.ini $image --set build.costs=fast
 expect 2 'a network file is needed' 'run without a file says what is needed' $strata run
 expect 0 '^prob +0 +1 +3 ' 'run ranks the answers' $strata run $digits/digits.ini $image
 expect 0 '"index": 3, "value": 0\.99' 'run prints JSON' \
