@@ -258,7 +258,7 @@ expect 2 'the options, -o alone' 'inspect refuses options for engines with a mod
 printf '\072\005' >"$scratch/cut.onnx"
 expect 2 'cut.onnx: byte 0x1: length 5 runs past' 'inspect says where a model is damaged' \
     $strata inspect "$scratch/cut.onnx"
-expect 2 'not an engine file; an engine or an ONNX model is inspected' 'inspect refuses what is no engine' \
+expect 2 'not an engine file; `strata build` writes one; of a network' 'inspect refuses what is no engine' \
     $strata inspect $digits/digits.ini
 expect 0 '^precision = fp16' 'inspect prints a network' \
     $strata inspect $digits/digits.ini --print --set build.precision=fp16

@@ -3,7 +3,7 @@ bin_PROGRAMS += strata
 strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_output.c tools/crash.c \
 	tools/main.c tools/options.c tools/print.c tools/tool.c tools/tool.h tools/table.c tools/values.c tools/values.h \
 	tools/bench/bench.c tools/bench/bench.h tools/bench/devices.c tools/bench/lane.c tools/bench/options.c \
-	tools/bench/print.c tools/bench/result.c tools/bench/run.c \
+	tools/bench/print.c tools/bench/result.c tools/bench/run.c tools/bench/shapes.c \
 	tools/compare/compare.c tools/compare/compare.h tools/compare/collect.c tools/compare/print.c \
 	tools/compare/variant.c tools/compare/variant.h \
 	tools/predicted.c tools/predicted.h \

@@ -49,6 +49,12 @@ for sizes in 9..2 1.. ..4 1..4:9 1..4,8 1..4: 2..9/2 1..4/0 2..8/2:3 2..8/; do
         "import refuses --dim T=$sizes" \
         $strata import "$scratch/free.onnx" -o "$scratch/free.ini" --dim "T=$sizes"
 done
+for sizes in '--shapes x:2x7' '--shapes x:1x7 --batch 2' '--batch 2 --dim T=7'; do
+    expect 0 '"2 x 7",2,' "bench $sizes has the sizes of free dims" \
+        env XDG_CACHE_HOME="$scratch/c" $strata bench "$scratch/free.onnx" $sizes --duration 0 --iterations 1 --warmup 0 -o csv
+done
+expect 2 "shapes x:2: input 'x' is batch x T: 2 numbers are needed, not 1" 'and tells how many there are' \
+    env XDG_CACHE_HOME="$scratch/c" $strata bench "$scratch/free.onnx" --shapes x:2
 expect 0 '"profile": "T",' 'the report has the sizes' \
     $strata import "$scratch/free.onnx" --report -
 

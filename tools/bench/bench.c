@@ -59,9 +59,10 @@ static int set_shape(struct tool_options *o, const strata_network *net,
                      strata_error *err)
 {
     char dims[STRATA_MAX_RANK * (CONFIG_MAX_KEY + 4)];
-    if (input->symbols[0] >= 0)
-        return variant_set(o, err, "profile.%s=%s", net->symbols[input->symbols[0]].name,
-                           batch);
+    int n;
+    const char *name = run_first_name(net, input->name, &n);
+    if (n > 0)
+        return variant_set_once(o, err, "profile.%.*s=%s", n, name, batch);
     add_dims(dims, sizeof dims, net, input);
     return variant_set(o, err, "input %s.shape=%s%s", input->name, batch, dims);
 }
@@ -89,6 +90,18 @@ static int set_batch(struct tool_options *o, const char *path, const char *batch
     return status;
 }
 
+static int set_shapes(struct tool_options *o, const struct bench_arguments *a,
+                      strata_error *err)
+{
+    struct tool_session s = {0};
+    int status =
+        engine_file_at(a->path) ? STRATA_OK : tool_open_network(&s, o, a->path, err);
+    if (status == STRATA_OK)
+        status = bench_set_shapes(o, s.network, a->shapes, err);
+    tool_close(&s);
+    return status;
+}
+
 /* The options given and those of the case. The batch of an engine that is built is
  * chosen as it runs. */
 static int case_options(struct tool_options *o, const struct bench_arguments *a,
@@ -97,6 +110,8 @@ static int case_options(struct tool_options *o, const struct bench_arguments *a,
     int status = variant_open(o, &a->common, err);
     if (status == STRATA_OK && c->precision)
         status = variant_set(o, err, "build.precision=%s", c->precision);
+    if (status == STRATA_OK && a->shapes)
+        status = set_shapes(o, a, err);
     return status == STRATA_OK && c->batch && !engine_file_at(a->path)
                ? set_batch(o, a->path, c->batch, err)
                : status;
@@ -416,7 +431,7 @@ const struct tool_command tool_bench = {
         "                           contexts and threads that one would have; cuda:all:\n"
         "                           every GPU\n"
         "      --averages=N         print the mean of every N runs on stderr\n"
-        "      --shapes=NAME:DIMS,...  shapes of inputs\n"
+        "      --shapes=NAME:DIMS,...  shapes of inputs, and so sizes of their names\n"
         "      --input=[NAME=]FILE  an input as in `strata run`; random by default\n"
         "      --times=FILE         write the times of every run as JSON\n"
         "      --layers             a table of the layers before each case, as `strata\n"

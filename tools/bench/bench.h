@@ -45,6 +45,7 @@ struct bench_settings {
 struct bench_arguments {
     struct tool_options common;
     const char *path;
+    const char *shapes; /* "x:1x3x224x224,y:1x10", or NULL */
     struct bench_list batches, precisions, streams;
     char **made; /* texts that common.set points to */
     size_t n_made, made_capacity;
@@ -66,6 +67,11 @@ void bench_arguments_free(struct bench_arguments *a);
 /* With the network's own values where the options leave one open. */
 struct bench_settings bench_settings(const struct bench_arguments *a,
                                      const strata_network *net, int64_t streams);
+
+/* shapes.c: what --shapes say, as overrides; of a network (NULL: an engine, which refuses
+ * them). */
+int bench_set_shapes(struct tool_options *o, const strata_network *net, const char *list,
+                     strata_error *err);
 
 /* ---- devices.c --------------------------------------------------------------- */
 

@@ -92,24 +92,6 @@ static bool is_other_batch(const struct target *t, const struct weight_view *v)
     return same;
 }
 
-/* The name that an input's shape begins with; "" where it is a number. */
-static const char *first_name(const strata_network *net, const char *input, int *length)
-{
-    for (size_t i = 0; i < config_sections(net->config); i++) {
-        struct config_section *s = config_section(net->config, i);
-        const bool is = strcmp(s->kind, "input") == 0 && strcmp(s->name, input) == 0;
-        const struct config_pair *shape = is ? config_get(s, "shape") : NULL;
-        if (!shape || !isalpha((unsigned char)shape->value[0]))
-            continue;
-        for (*length = 1; isalnum((unsigned char)shape->value[*length]) ||
-                          shape->value[*length] == '_';)
-            ++*length;
-        return shape->value;
-    }
-    *length = 0;
-    return "";
-}
-
 /* How the network is given another one. */
 static void tell_batch(const strata_network *net, const struct weight_view *v,
                        const char *input, strata_error *err)
@@ -117,7 +99,7 @@ static void tell_batch(const strata_network *net, const struct weight_view *v,
     struct config_section *vars = config_find(net->config, "vars");
     char dims[128];
     int n;
-    const char *name = first_name(net, input, &n);
+    const char *name = run_first_name(net, input, &n);
     tool_dims(dims, sizeof dims, v->dims, v->rank);
     if (n > 0)
         error_append(err, "; --set profile.%.*s=%lld makes it that batch", n, name,
@@ -225,9 +207,12 @@ static int from_npy(const struct target *t, strata_error *err)
 static int from_image(const struct target *t, const struct image *im, strata_error *err)
 {
     const strata_desc *d = &t->binding.desc;
-    if (t->context && im->channels == 1 && d->rank == 4 && d->dims[1] == 3)
+    static bool told; /* of a thousand grey samples the first one is enough */
+    if (t->context && im->channels == 1 && d->rank == 4 && d->dims[1] == 3 && !told) {
         log_line(STRATA_LOG_WARNING, "%s: is grey; input '%s' gets it three times",
                  t->path, t->binding.name);
+        told = true;
+    }
     int64_t count = strata_desc_count(d), one = count / (d->dims[0] ? d->dims[0] : 1);
     float *values = zalloc((size_t)count, sizeof *values, t->path, err);
     if (!values)

@@ -13,6 +13,10 @@
 int run_find_binding(const strata_network *net, const char *text, bool is_input,
                      int *index, const char **file, strata_error *err);
 
+/* The name that an input's shape begins with, as its section has it; "" and 0 where that
+ * is a number. */
+const char *run_first_name(const strata_network *net, const char *input, int *length);
+
 /* Of the network's names, by the options' `--dim` and the shapes of their .npy
  * files; the largest where neither gives one. */
 struct run_sizes {

@@ -7,6 +7,7 @@
 
 #include <strata/sizes.h>
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -31,6 +32,23 @@ int run_find_binding(const strata_network *net, const char *text, bool is_input,
     for (size_t i = 0; i < count; i++)
         error_append(err, " %s", is_input ? net->inputs[i].name : net->outputs[i].name);
     return STRATA_EINVAL;
+}
+
+const char *run_first_name(const strata_network *net, const char *input, int *length)
+{
+    for (size_t i = 0; i < config_sections(net->config); i++) {
+        struct config_section *s = config_section(net->config, i);
+        const bool is = strcmp(s->kind, "input") == 0 && strcmp(s->name, input) == 0;
+        const struct config_pair *shape = is ? config_get(s, "shape") : NULL;
+        if (!shape || !isalpha((unsigned char)shape->value[0]))
+            continue;
+        for (*length = 1; isalnum((unsigned char)shape->value[*length]) ||
+                          shape->value[*length] == '_';)
+            ++*length;
+        return shape->value;
+    }
+    *length = 0;
+    return "";
 }
 
 /* "T=77"; text is the option's. */
