@@ -25,6 +25,18 @@
 #define MANY_TRIES 64   /* if of so many hardly any was quiet, one each will do */
 #define BATCH_BYTES (INT64_C(256) << 20) /* at least, of tensors set up side by side */
 
+/* What a trial took so far; 0: it was not timed. */
+static double seen(const struct trial *t)
+{
+    return t->n > 0 ? t->samples[0] : t->loaded;
+}
+
+/* One round told enough; of a busy moment's time half counts. */
+static bool is_slow(const struct trial *t, double best)
+{
+    return best > 0 && seen(t) > (t->n > 0 ? SLOW : 2 * SLOW) * best;
+}
+
 /* Best of the trial's layer, in this batch or before, without the trial itself. */
 static double rival(const struct trial *trials, size_t n, size_t index)
 {
@@ -32,9 +44,9 @@ static double rival(const struct trial *trials, size_t n, size_t index)
     double best = (double)trials[index].best;
     for (size_t i = 0; c && i < n; i++) {
         const struct trial *t = &trials[i];
-        if (i != index && t->n && t->query->candidate &&
-            t->query->candidate->node == c->node && (best == 0 || t->samples[0] < best))
-            best = t->samples[0];
+        if (i != index && seen(t) > 0 && t->query->candidate &&
+            t->query->candidate->node == c->node && (best == 0 || seen(t) < best))
+            best = seen(t);
     }
     return best;
 }
@@ -91,7 +103,7 @@ static bool tries_on(const struct timer *m)
 
 /* A time of the host, if possible a quiet one, which counts as a sample; of others the
  * least is remembered. */
-static int time_quietly(struct timer *m, struct trial *t, strata_error *err)
+static int time_quietly(struct timer *m, struct trial *t, double best, strata_error *err)
 {
     int status = STRATA_OK;
     for (int i = 0; i < MOST_TRIES && status == STRATA_OK; i++) {
@@ -106,7 +118,7 @@ static int time_quietly(struct timer *m, struct trial *t, strata_error *err)
             t->samples[t->n++] = ns;
         else if (status == STRATA_OK && (t->loaded == 0 || ns < t->loaded))
             t->loaded = ns;
-        if (quiet || !tries_on(m))
+        if (quiet || is_slow(t, best) || !tries_on(m))
             break;
     }
     return status;
@@ -120,14 +132,23 @@ static int time_device(struct timer *m, struct trial *t, strata_error *err)
     return status;
 }
 
-static int time_once(struct timer *m, struct trial *t, int round, strata_error *err)
+static int time_once(struct timer *m, struct trial *t, int round, double best,
+                     strata_error *err)
 {
+    const bool host = m->handle->properties.kind == STRATA_HOST;
     strata_error why;
     error_clear(&why);
-    int status = round == 0                                  ? warm_up(m, t, &why)
-                 : m->handle->properties.kind == STRATA_HOST ? time_quietly(m, t, &why)
-                                                             : time_device(m, t, &why);
+    int status = round == 0 ? warm_up(m, t, &why)
+                 : host     ? time_quietly(m, t, best, &why)
+                            : time_device(m, t, &why);
     return excuse(t, status, &why, err);
+}
+
+/* Past the deadline every trial has one round still, that no plan lacks a cost. */
+static bool is_done(const struct timer *m, const struct trial *t, int round, double best)
+{
+    return t->broken || trial_empty(t) || is_slow(t, best) ||
+           (round > 1 && seen(t) > 0 && is_late(m));
 }
 
 static int time_trials(struct timer *m, struct trial *trials, size_t n, strata_error *err)
@@ -139,11 +160,10 @@ static int time_trials(struct timer *m, struct trial *trials, size_t n, strata_e
         for (size_t i = 0; i < n && status == STRATA_OK && !progress_interrupted(); i++) {
             struct trial *t = &trials[i];
             double best = rival(trials, n, i);
-            if (t->broken || trial_empty(t) ||
-                (t->n && best > 0 && t->samples[0] > SLOW * best))
+            if (is_done(m, t, round, best))
                 continue;
             report(&progress, trials, n, round, i);
-            status = time_once(m, t, round, err);
+            status = time_once(m, t, round, best, err);
         }
     progress_end(&progress);
     return status;
