@@ -49,8 +49,9 @@ static int save_table(const struct cost_table *t, const char *path, strata_error
     return status;
 }
 
-static void tell(const struct cost_report *r, struct cost_source *source)
+static void tell(const struct planner *planner, struct cost_source *source)
 {
+    const struct cost_report *r = &planner->costs;
     if (r->measured)
         log_line(STRATA_LOG_INFO, "measured %zu of %zu costs in %.2f s, %zu plans",
                  r->measured, r->queries, r->seconds, r->solved);
@@ -61,7 +62,7 @@ static void tell(const struct cost_report *r, struct cost_source *source)
              "the time for measuring ran out: %zu of %zu costs are measured, others "
              "are from the analytic model; run again to go on from there where "
              "measured costs are kept, or raise build.costs_budget",
-             r->measured, r->queries);
+             planner->known.n, r->queries);
 }
 
 enum cost_kind cost_kind_of(enum cost_kind kind)
@@ -266,7 +267,7 @@ int cost_plan(struct planner *planner, struct cost_source *source, strata_error 
     int status =
         (cached ? plan_with_cache : plan_with_file)(planner, &table, source, &o, err);
     if (status == STRATA_OK)
-        tell(&planner->costs, source);
+        tell(planner, source);
     cost_table_free(&table);
     return status;
 }
