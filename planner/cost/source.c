@@ -140,25 +140,30 @@ static char *busy_path(const char *path)
     return text_print("%s.busy", path);
 }
 
-static int save_part(const struct cost_table *t, const char *path, bool loaded,
+/* anew: what was saved before goes. */
+static int save_part(const struct cost_table *t, const char *path, bool anew, bool loaded,
                      strata_error *err)
 {
     struct cost_table part;
-    char *busy = loaded ? busy_path(path) : NULL;
     int status = cost_table_part(&part, t, loaded, err);
-    if (status == STRATA_OK && loaded && !busy)
-        status = error_no_memory(err, 0, "the name of a cost file");
+    if (status == STRATA_OK && anew)
+        unlink(path);
     if (status == STRATA_OK && part.n > 0)
-        status = save_table(&part, loaded ? busy : path, err);
+        status = save_table(&part, path, err);
     cost_table_free(&part);
-    free(busy);
     return status;
 }
 
-static int save_parts(const struct cost_table *t, const char *path, strata_error *err)
+static int save_parts(const struct cost_table *t, const char *path, bool anew,
+                      strata_error *err)
 {
-    int status = save_part(t, path, false, err);
-    return status == STRATA_OK ? save_part(t, path, true, err) : status;
+    char *busy = busy_path(path);
+    int status = busy ? save_part(t, path, anew, false, err)
+                      : error_no_memory(err, 0, "the name of a cost file");
+    if (status == STRATA_OK)
+        status = save_part(t, busy, anew, true, err);
+    free(busy);
+    return status;
 }
 
 /* The user's cache: whatever is wrong with it is told, and no reason to fail. `why` there
@@ -167,9 +172,8 @@ static void keep_in_cache(const struct cost_table *table, struct planner *planne
                           struct cost_source *source, const char *path, strata_error *why)
 {
     const bool large = cost_table_bytes(table) > COST_CACHE_MAX;
-    if (path && large)
-        unlink(path);
-    if (path && save_parts(large ? &planner->known : table, path, why) == STRATA_OK)
+    const struct cost_table *t = large ? &planner->known : table;
+    if (path && save_parts(t, path, large, why) == STRATA_OK)
         planner->costs.kept = true;
     else if (!source->told_unkept)
         log_line(STRATA_LOG_WARNING, "measured costs are not kept: %s", why->message);
@@ -243,7 +247,8 @@ int cost_save(const struct planner *planner, const struct cost_table *measured,
     int status = cost_cache_path(&path, &planner->device.properties, NULL);
     if (status == STRATA_ENOMEM)
         return error_no_memory(err, 0, "the name of a cost file");
-    status = path ? save_parts(measured, path, err) : STRATA_OK; /* else it was told */
+    status =
+        path ? save_parts(measured, path, false, err) : STRATA_OK; /* else it was told */
     free(path);
     return status;
 }
