@@ -158,9 +158,6 @@ size_t engine_nearest_plan(const strata_engine *e, const int64_t *sizes, bool up
 /* Sizes at which those that are wanted run: the batch rounded up. */
 void engine_run_sizes(const strata_engine *e, const int64_t *wanted, int64_t *sizes);
 bool engine_has_sizes(const strata_engine *e, const int64_t *sizes);
-/* EINVAL for a size outside of its symbol's range. */
-int engine_check_size(const strata_engine *e, int symbol, int64_t size,
-                      strata_error *err);
 /* version.c: one that no plan was made for: the caller's. It and its contexts use handle.
  */
 int engine_make_version(strata_engine **out, const strata_engine *e,

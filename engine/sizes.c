@@ -5,7 +5,6 @@
  */
 #include "engine/engine.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 size_t engine_count_plans(const strata_network *net)
@@ -62,20 +61,4 @@ void engine_run_sizes(const strata_engine *e, const int64_t *wanted, int64_t *si
 bool engine_has_sizes(const strata_engine *e, const int64_t *sizes)
 {
     return memcmp(e->sizes, sizes, e->network->n_symbols * sizeof *sizes) == 0;
-}
-
-int engine_check_size(const strata_engine *e, int symbol, int64_t size, strata_error *err)
-{
-    const struct network_symbol *s = &e->network->symbols[symbol];
-    if (size >= s->least && size <= s->most && (size - s->least) % s->step == 0)
-        return STRATA_OK;
-    if (size >= s->least && size <= s->most)
-        return error_set(err, STRATA_EINVAL,
-                         "%s = %" PRId64 " is none of %" PRId64 ", %" PRId64
-                         ", ... of [profile], by steps of %" PRId64,
-                         s->name, size, s->least, s->least + s->step, s->step);
-    return error_set(err, STRATA_EINVAL,
-                     "%s = %" PRId64 " is outside of %" PRId64 "..%" PRId64
-                     " of [profile]",
-                     s->name, size, s->least, s->most);
 }

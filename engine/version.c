@@ -151,7 +151,7 @@ int strata_engine_estimate(const strata_engine *e, const int64_t *wanted, int n,
         status = error_set(err, STRATA_EINVAL, "%d sizes; the engine has %zu dimensions",
                            n, e->network->n_symbols);
     for (int i = 0; i < n && status == STRATA_OK; i++)
-        status = engine_check_size(e, i, wanted[i], err);
+        status = network_check_size(e->network, i, wanted[i], err);
     if (status != STRATA_OK)
         return status;
     engine_run_sizes(e, wanted, sizes);

@@ -312,7 +312,8 @@ static int check_magic(const struct reading *r)
         return DAMAGED(r, "changed by a copy in text mode, or cut short");
     if (has_header(r->bytes, r->size))
         return DAMAGED(r, "the first %zu bytes are damaged", sizeof magic);
-    return error_set(r->err, STRATA_EPARSE, "%s: not an engine file", r->path);
+    return error_set(r->err, STRATA_EPARSE,
+                     "%s: not an engine file; `strata build` writes one", r->path);
 }
 
 static int check_header(const struct reading *r)

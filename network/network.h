@@ -256,8 +256,16 @@ bool network_begins_with(const struct network_layer *layer, int symbol);
 bool network_tensor_valid(const strata_tensor *t);
 /* The most tensors that a layer has, weights too. */
 size_t network_most_tensors(const strata_network *net);
-/* A symbol by name, or -1. */
+/* A symbol by name, or -1; or EINVAL with the names that there are. */
 int network_find_symbol(const strata_network *net, const char *name);
+int network_require_symbol(int *symbol, const strata_network *net, const char *name,
+                           strata_error *err);
+/* EINVAL for a size outside of a symbol's range, or between its steps. */
+int network_check_size(const strata_network *net, int symbol, int64_t size,
+                       strata_error *err);
+/* An input's dims at sizes of the symbols, one each. resize.c */
+void network_input_dims(int64_t *dims, const strata_network *net,
+                        const struct network_input *in, const int64_t *sizes);
 /* Whether rows of an input go into the outputs: of others the layer reads the dims. And
  * whether the outputs have rows at all, where an input has. */
 bool network_reads_rows(const struct registry_layer *type, int input);

@@ -4,6 +4,7 @@
  */
 #include "network/private.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -51,6 +52,36 @@ int network_find_symbol(const strata_network *net, const char *name)
         if (strcmp(net->symbols[i].name, name) == 0)
             return (int)i;
     return -1;
+}
+
+int network_require_symbol(int *symbol, const strata_network *net, const char *name,
+                           strata_error *err)
+{
+    *symbol = network_find_symbol(net, name);
+    if (*symbol >= 0)
+        return STRATA_OK;
+    error_set(err, STRATA_EINVAL, "%s: no dimension '%s'; %s", net->path, name,
+              net->n_symbols ? "there are:" : "[profile] gives no name several sizes");
+    for (size_t i = 0; i < net->n_symbols; i++)
+        error_append(err, " %s", net->symbols[i].name);
+    return STRATA_EINVAL;
+}
+
+int network_check_size(const strata_network *net, int symbol, int64_t size,
+                       strata_error *err)
+{
+    const struct network_symbol *s = &net->symbols[symbol];
+    if (size >= s->least && size <= s->most && (size - s->least) % s->step == 0)
+        return STRATA_OK;
+    if (size >= s->least && size <= s->most)
+        return error_set(err, STRATA_EINVAL,
+                         "%s = %" PRId64 " is none of %" PRId64 ", %" PRId64
+                         ", ... of [profile], by steps of %" PRId64,
+                         s->name, size, s->least, s->least + s->step, s->step);
+    return error_set(err, STRATA_EINVAL,
+                     "%s = %" PRId64 " is outside of %" PRId64 "..%" PRId64
+                     " of [profile]",
+                     s->name, size, s->least, s->most);
 }
 
 int network_symbol_of(const strata_network *net, const struct config *c, int index)

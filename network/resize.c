@@ -126,6 +126,16 @@ static int infer_layers(strata_network *net, const int64_t *sizes, strata_error 
     return status;
 }
 
+void network_input_dims(int64_t *dims, const strata_network *net,
+                        const struct network_input *in, const int64_t *sizes)
+{
+    const struct network_tensor *t = &net->tensors[in->tensor];
+    for (int d = 0; d < t->rank; d++)
+        dims[d] = in->symbols[d] >= 0      ? sizes[in->symbols[d]]
+                  : in->sums[d].first >= 0 ? network_sum_size(&in->sums[d], sizes)
+                                           : t->dims[d];
+}
+
 int network_resize(strata_network **out, const strata_network *net, const int64_t *sizes,
                    strata_error *err)
 {
@@ -135,15 +145,9 @@ int network_resize(strata_network **out, const strata_network *net, const int64_
     if (status != STRATA_OK)
         return status;
     network_name_sizes(other, sizes);
-    for (size_t i = 0; i < net->n_inputs; i++) {
-        const struct network_input *in = &net->inputs[i];
-        struct network_tensor *t = &other->tensors[in->tensor];
-        for (int d = 0; d < t->rank; d++)
-            if (in->symbols[d] >= 0)
-                t->dims[d] = sizes[in->symbols[d]];
-            else if (in->sums[d].first >= 0)
-                t->dims[d] = network_sum_size(&in->sums[d], sizes);
-    }
+    for (size_t i = 0; i < net->n_inputs; i++)
+        network_input_dims(other->tensors[net->inputs[i].tensor].dims, net,
+                           &net->inputs[i], sizes);
     status = infer_layers(other, sizes, err);
     if (status == STRATA_OK)
         *out = other;

@@ -174,7 +174,9 @@ static void read_costs(struct loader *l, struct config_section *s, struct cost_o
     if (costs && !costs->invalid) {
         o->kind = cost_kind_named(costs->value);
         free(o->file);
+        config_note(l->c, "costs: auto, measure, analytic, or a cost file");
         o->file = o->kind == COSTS_FILE ? network_path(l, costs, PATH_FILE) : NULL;
+        config_note(l->c, NULL);
     }
     if (miss && config_choice(l->c, miss, "error|measure|analytic", &choice))
         o->miss = (enum cost_miss)choice;

@@ -33,6 +33,8 @@ PLANNER_SOURCES = \
 	planner/cost/progress.h \
 	planner/cost/slots.h \
 	planner/cost/source.c \
+	planner/cost/timer.c \
+	planner/cost/timer.h \
 	planner/cost/trial.c \
 	planner/cost/trial.h \
 	planner/execution.c \

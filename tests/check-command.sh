@@ -13,6 +13,13 @@ for c in run build quantise deploy inspect diff bench profile compare explain co
         $strata $c --formt=csv
 done
 expect 2 'unknown command .rnu.; did you mean .run' 'suggests commands' $strata rnu
+expect 2 "unknown command 'version'; did you mean '--version'" 'and options' $strata version
+expect 2 'it is a file: a command goes before it, as in .strata run ' 'and that a file is none' \
+    $strata $digits/digits.ini
+expect 2 '--costs fast: neither auto, measure nor analytic, nor a cost file that is there' \
+    'words of --costs are told' $strata run $digits/digits.ini $image --costs fast
+expect 2 'costs: auto, measure, analytic, or a cost file' 'and of costs in a file' \
+    $strata run $digits/digits.ini $image --set build.costs=fast
 expect 2 'a network file is needed' 'run without a file says what is needed' $strata run
 expect 0 '^prob +0 +1 +3 ' 'run ranks the answers' $strata run $digits/digits.ini $image
 expect 0 '"index": 3, "value": 0\.99' 'run prints JSON' \
@@ -29,6 +36,8 @@ $strata run $digits/digits.ini $image --output prob="$scratch/p.npy"
 expect 0 'NUMPY' 'run saves an output as .npy' head -c 6 "$scratch/p.npy"
 expect 2 'input .image. is not given; add --input image=FILE' \
     'run names an input that is missing' $strata run $digits/digits.ini
+expect 0 '^      --format=FORMAT' 'a command whose -o is a file helps with --format' \
+    $strata build --help
 expect 2 "option '-o' needs a value" 'an option without its value is named' \
     $strata run $digits/digits.ini -o
 expect 2 "unknown option '-x'" 'an unknown letter is named' \
@@ -246,52 +255,10 @@ expect 0 '"weight_bytes": 8' 'inspect prints a model as JSON' \
     $strata inspect "$scratch/m.onnx" -o json
 expect 2 'the options, -o alone' 'inspect refuses options for engines with a model' \
     $strata inspect "$scratch/m.onnx" --layers
-expect 2 'no layer for it' 'import refuses an unknown operator' \
-    $strata import "$scratch/m.onnx" -o "$scratch/m.ini"
-expect 2 'no layer for it' 'import with a report says what stopped it' \
-    $strata import "$scratch/m.onnx" -o "$scratch/m.ini" --report "$scratch/m.json"
-expect 0 '^Unknown,Op,none,' 'import --operators lists those of a model' \
-    $strata import "$scratch/m.onnx" --operators -o csv
-[ "$(wc -l <"$scratch/out")" = 2 ]
-result $? 'and no others'
-expect 2 'stands alone' 'and does nothing else' \
-    $strata import "$scratch/m.onnx" --operators --keep-going
-# y = Exp x, of "batch" x "T"; x and y of a data set, 2 x 3 zeros and ones.
-printf '\010\010\022\000:\060\012\013\012\001x\022\001y"\003Exp\022\001gZ\031\012\001x\022\024\012\022\010\001\022\016\012\007\022\005batch\012\003\022\001Tb\003\012\001yB\004\012\000\020\021' \
-    >"$scratch/free.onnx"
-expect 0 '^Element by element,Exp,Unary,' 'and what one with a layer becomes' \
-    $strata import "$scratch/free.onnx" --operators -o csv
-mkdir "$scratch/set"
-for kind in input output; do
-    printf '\010\002\010\003\020\001\112\030' >"$scratch/set/${kind}_0.pb"
-done
-head -c 24 /dev/zero >>"$scratch/set/input_0.pb"
-printf '\000\000\200?%.0s' 1 2 3 4 5 6 >>"$scratch/set/output_0.pb"
-$strata import "$scratch/free.onnx" -o "$scratch/free.ini" --dim batch=1,4 \
-    --dim T=2..9:4 >"$log" 2>&1
-result $? 'import takes ranges of dims'
-expect 0 '^T = 2\.\.9: 4, 9$' 'and writes them' cat "$scratch/free.ini"
-expect 0 '^y  *1  *1  *[0-6] ' 'and runs at a size of them' \
-    $strata run "$scratch/free.ini" random:1 --dim T=7 --dim batch=2
-expect 0 'set: 6 values, 0 wrong' 'import --check has the sizes of its files' \
-    $strata import "$scratch/free.onnx" --check "$scratch/set" --dim batch=1,4
-$strata import "$scratch/free.onnx" -o "$scratch/free.ini" --dim batch=1,4 \
-    --dim T=2..10/4:6 >"$log" 2>&1
-result $? 'import takes ranges by steps'
-expect 0 '^T = 2\.\.10/4: 6, 10$' 'and writes them' cat "$scratch/free.ini"
-expect 2 'T = 7 is none of 2, 6, ... of \[profile\], by steps of 4' 'and a run has no other' \
-    $strata run "$scratch/free.ini" random:1 --dim T=7 --dim batch=2
-for sizes in 9..2 1.. ..4 1..4:9 1..4,8 1..4: 2..9/2 1..4/0 2..8/2:3 2..8/; do
-    expect 2 "'T=$sizes' is not NAME=N, NAME=N,N,... or NAME=N..N:N" \
-        "import refuses --dim T=$sizes" \
-        $strata import "$scratch/free.onnx" -o "$scratch/free.ini" --dim "T=$sizes"
-done
-expect 0 '"profile": "T",' 'the report has the sizes' \
-    $strata import "$scratch/free.onnx" --report -
 printf '\072\005' >"$scratch/cut.onnx"
 expect 2 'cut.onnx: byte 0x1: length 5 runs past' 'inspect says where a model is damaged' \
     $strata inspect "$scratch/cut.onnx"
-expect 2 'not an engine file' 'inspect refuses what is no engine' \
+expect 2 'not an engine file; `strata build` writes one; of a network' 'inspect refuses what is no engine' \
     $strata inspect $digits/digits.ini
 expect 0 '^precision = fp16' 'inspect prints a network' \
     $strata inspect $digits/digits.ini --print --set build.precision=fp16
@@ -419,110 +386,4 @@ expect 2 "shape '3xy': DIMS is needed" 'check refuses what is no shape' \
 expect 2 "softmax.so has no impl 'nosuch'; it has c of core::Softmax@1$" \
     'check names the impls that there are' \
     $strata check "$builddir/plugins/.libs/softmax.so" --impl nosuch --test memory
-
-# ---- a model's data beside it ----
-# Add of an initializer whose value is in w.bin, as the wire has it.
-cat >"$scratch/model.py" <<'PY'
-def field(number, value):
-    if isinstance(value, int):
-        return bytes([number << 3, value])
-    value = value.encode() if isinstance(value, str) else value
-    return bytes([number << 3 | 2, len(value)]) + value
-def tensor(name):
-    shape = field(2, field(1, field(1, 2)))
-    return field(1, name) + field(2, field(1, field(1, 1) + shape))
-entry = field(1, "location") + field(2, "w.bin")
-weight = field(1, 2) + field(2, 1) + field(8, "w") + field(13, entry) + field(14, 1)
-node = field(1, "x") + field(1, "w") + field(2, "y") + field(4, "Add")
-graph = field(1, node) + field(2, "g") + field(5, weight) + field(11, tensor("x")) + \
-    field(12, tensor("y"))
-open("m.onnx", "wb").write(field(1, 8) + field(7, graph) + field(8, field(2, 17)))
-def truth(name):
-    shape = field(2, field(1, field(1, 1)))
-    return field(1, name) + field(2, field(1, field(1, 9) + shape))
-node = field(1, "c") + field(1, "x") + field(1, "z") + field(2, "y") + field(4, "Where")
-graph = field(1, node) + field(2, "g") + field(11, truth("c")) + field(11, tensor("x")) + \
-    field(11, tensor("z")) + field(12, tensor("y"))
-open("c.onnx", "wb").write(field(1, 8) + field(7, graph) + field(8, field(2, 17)))
-axis = field(1, "w") + field(2, field(1, field(1, 6) + field(2, "")))
-node = field(1, "x") + field(1, "w") + field(2, "y") + field(4, "CumSum")
-graph = field(1, node) + field(2, "g") + field(11, tensor("x")) + field(11, axis) + \
-    field(12, tensor("y"))
-open("n.onnx", "wb").write(field(1, 8) + field(7, graph) + field(8, field(2, 17)))
-PY
-(cd "$scratch" && python3 model.py && printf '\0\0\200\077\0\0\0\100' >w.bin &&
-    printf '\223NUMPY\001\000\166\000%-117s\n\0\0\0\0\0\0\0\0' \
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }" >x.npy)
-for i in 1 2; do
-    expect 0 '^y,0,1,1,2,' "a model is imported to the cache ($i)" env XDG_CACHE_HOME="$scratch/c" \
-        $strata run "$scratch/m.onnx" "$scratch/x.npy" --top 1 -o csv
-done
-for truth in true false; do
-    $strata import "$scratch/c.onnx" -o "$scratch/c.ini" --constant c=$truth >"$log" 2>&1
-    result $? "a condition is said to be $truth"
-    grep -q '^\[input c\]' "$scratch/c.ini"
-    [ $? = 1 ]
-    result $? 'and is no input'
-done
-$strata import "$scratch/n.onnx" -o "$scratch/n.ini" --constant w=0 >"$log" 2>&1
-result $? 'a number is said to be a scalar, INT32 as the model has it'
-expect 0 '^type = CumSum$' 'and is no input' cat "$scratch/n.ini"
-expect 2 'n.onnx: --constant w: it has 1 dims; the input has 0' 'a list is no scalar' \
-    $strata import "$scratch/n.onnx" -o "$scratch/n.ini" --constant w=0,1
-expect 2 '--constant w: it has elements of type int64; the input has int32' \
-    'nor is a number that is too large' \
-    $strata import "$scratch/n.onnx" -o "$scratch/n.ini" --constant w=3000000000
-expect 2 '--constant c: it has elements of type int64; the input has bool' \
-    'nor is a number a condition' \
-    $strata import "$scratch/c.onnx" -o "$scratch/c.ini" --constant c=1
-expect 2 "it is the model's input 'w': give --constant w=FILE, or a number" \
-    'what is not said is asked for' $strata import "$scratch/n.onnx" -o "$scratch/n.ini"
-expect 2 'maybe: .*No such file' 'other words are names of files' \
-    $strata import "$scratch/c.onnx" -o "$scratch/c.ini" --constant c=maybe
-expect 2 "c.onnx: --constant d: the model has no input of that name; it has 'c', 'x', 'z'" \
-    'a constant that is no input is told of' \
-    $strata import "$scratch/c.onnx" -o "$scratch/c.ini" --constant d=true
-expect 2 "c.onnx: --shape d: the model has no input of that name" \
-    'and so is a shape' $strata import "$scratch/c.onnx" -o "$scratch/c.ini" --shape d=1x2
-expect 0 "c.onnx: --dim d: no input has a free dim of that name" \
-    'a dim that no input has is told of' \
-    $strata import "$scratch/c.onnx" -o "$scratch/c.ini" --constant c=true --dim d=2
-cp "$scratch"/c/strata/import/m-*.files "$scratch/list"
-expect 0 '^y,0,1,1,2,' 'by whatever path it is named' env XDG_CACHE_HOME="$scratch/c" \
-    sh -c "cd '$scratch' && $strata run m.onnx x.npy --top 1 -o csv"
-cmp "$scratch"/c/strata/import/m-*.files "$scratch/list" >"$log" 2>&1
-result $? 'it is imported once'
-for list in "$scratch"/c/strata/import/m-*.files; do
-    rm "$list" && mkdir "$list" && touch "$list/in-the-way"
-done
-expect 0 'm.onnx: will be imported anew the next time, too: ' \
-    'and a cache that cannot be written fails no run' env XDG_CACHE_HOME="$scratch/c" \
-    $strata run "$scratch/m.onnx" "$scratch/x.npy" --top 1 -o csv
-rm -r "$list"
-expect 2 "m.onnx: is imported to $scratch/w.bin/c, which cannot be made: Not a directory" \
-    'why there is no cache is told' env XDG_CACHE_HOME="$scratch/w.bin/c" \
-    $strata run "$scratch/m.onnx" "$scratch/x.npy"
-printf '\0\0\100\100\0\0\0\100' >"$scratch/w.bin"
-expect 0 '^y,0,1,0,3,' 'and anew where its data have changed' env XDG_CACHE_HOME="$scratch/c" \
-    $strata run "$scratch/m.onnx" "$scratch/x.npy" --top 1 -o csv
-cp "$scratch/m.onnx" "$scratch/kept.onnx"
-cp "$scratch/w.bin" "$scratch/kept.bin"
-for c in 'import m.onnx -o m.onnx' 'import m.onnx -o w.bin' 'import m.onnx --report m.onnx' \
-    'import m.onnx --report ./w.bin' 'import m.onnx -o own.ini --report w.bin' \
-    'build m.onnx -o m.onnx' 'explain m.onnx --svg m.onnx' 'run m.onnx x.npy --output ./m.onnx'; do
-    expect 2 'would be replaced, but' "a model is kept: $c" \
-        env XDG_CACHE_HOME="$scratch/c" sh -c "cd '$scratch' && $strata $c"
-done
-cmp "$scratch/m.onnx" "$scratch/kept.onnx" >"$log" 2>&1 &&
-    cmp "$scratch/w.bin" "$scratch/kept.bin" >>"$log" 2>&1
-result $? 'as it was, with its data'
-expect 2 'the weights are written there' 'nor is a network written over its own weights' \
-    $strata import "$scratch/m.onnx" -o "$scratch/m.safetensors"
-for report in own.ini own.safetensors; do
-    expect 2 'the network is written there; name another' "nor by its report: $report" \
-        $strata import "$scratch/m.onnx" -o "$scratch/own.ini" --report "$scratch/$report"
-done
-rm "$scratch/w.bin"
-expect 2 'w.bin: cannot be opened' 'or are gone' env XDG_CACHE_HOME="$scratch/c" \
-    $strata run "$scratch/m.onnx" "$scratch/x.npy" --top 1 -o csv
 finish

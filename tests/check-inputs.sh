@@ -131,7 +131,7 @@ expect 2 "three.npy: shape .3 x 2 x 2., but input 'a' is .2 x 2 x 2." \
 expect 2 "no dimension 'M'; there are: N; .* by --set profile.M=2" \
     'a name that is none is refused' \
     $strata run range.ini a=random:1 b=random:1 --dim M=2
-expect 2 "but input 'a' is .2 x 2 x 2.; .* by --set profile.NAME=3" \
+expect 2 "but input 'a' is .2 x 2 x 2.; .*; --set profile.N=3 makes it" \
     'another batch than a single size tells how to have it' \
     $strata run range.ini a=three.npy b=three.npy --set profile.N=2
 expect 2 'dim N: write NAME=SIZE' '--dim needs a size' \

@@ -64,6 +64,7 @@ SHELL_TESTS = \
 	tests/tools/deploy.sh \
 	tests/tools/devices.sh \
 	tests/tools/generate.sh \
+	tests/tools/import.sh \
 	tests/tools/few_bits.sh \
 	tests/tools/quantise.sh \
 	tests/check-plugins.sh \
@@ -77,6 +78,7 @@ SHELL_TESTS = \
 	tests/serving/triton-server.sh \
 	tests/serving/triton-two.sh \
 	tests/tools/options.sh \
+	tests/tools/order.sh \
 	tests/tools/same_plan.sh \
 	tests/tools/terminal.sh \
 	tests/tools/values.sh

@@ -3,14 +3,14 @@ bin_PROGRAMS += strata
 strata_SOURCES = check/allocation.c tools/check.c tools/check.h tools/check_output.c tools/crash.c \
 	tools/main.c tools/options.c tools/print.c tools/tool.c tools/tool.h tools/table.c tools/values.c tools/values.h \
 	tools/bench/bench.c tools/bench/bench.h tools/bench/devices.c tools/bench/lane.c tools/bench/options.c \
-	tools/bench/print.c tools/bench/result.c tools/bench/run.c \
+	tools/bench/print.c tools/bench/result.c tools/bench/run.c tools/bench/shapes.c \
 	tools/compare/compare.c tools/compare/compare.h tools/compare/collect.c tools/compare/print.c \
 	tools/compare/variant.c tools/compare/variant.h \
 	tools/predicted.c tools/predicted.h \
 	tools/profile/profile.c tools/profile/profile.h tools/profile/measure.c tools/profile/table.c \
 	tools/profile/trace.c tools/profile/html.c tools/profile/html_layers.c tools/profile/html_memory.c \
 	tools/profile/html_plan.c tools/profile/html_text.c \
-	tools/costs.c tools/run/run.c tools/run/run.h tools/run/input.c tools/run/output.c tools/run/sizes.c \
+	tools/costs.c tools/run/run.c tools/run/run.h tools/run/input.c tools/run/before.c tools/run/output.c tools/run/sizes.c \
 	tools/list.c tools/describe.c tools/new_layer/new_layer.c tools/new_layer/new_layer.h \
 	tools/new_layer/spec.c tools/new_layer/values.c tools/new_layer/template.c tools/new_layer/template.h \
 	tools/explain/explain.c tools/explain/explain.h \

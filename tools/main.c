@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <malloc.h>
 #include <string.h>
+#include <unistd.h>
 #include <sys/resource.h>
 
 static int run_completion(int argc, char **argv);
@@ -72,7 +73,13 @@ static int unknown(const char *name)
     const char *names[32];
     for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
         names[i] = commands[i]->name;
-    const char *near = suggest(name, names, ARRAY_LENGTH(commands));
+    const char *near = strcmp(name, "version") == 0 || strcmp(name, "-V") == 0
+                           ? "--version"
+                           : suggest(name, names, ARRAY_LENGTH(commands));
+    if (!near && access(name, F_OK) == 0)
+        return tool_error("unknown command '%s'; it is a file: a command goes before it, "
+                          "as in `strata run %s`\nSee `strata --help`.",
+                          name, name);
     return tool_error("unknown command '%s'%s%s%s\nSee `strata --help`.", name,
                       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }

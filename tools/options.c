@@ -58,8 +58,13 @@ static const char common_help[] =
     "                               once for a machine), measure, analytic or a cost "
     "file\n"
     "      --save-costs=FILE        keep what is measured, and go on from it next time\n"
-    "      --measure-all            measure also what cannot matter to the plan\n"
-    "  -o, --format=FORMAT          table (default), md, csv, json, jsonl\n"
+    "      --measure-all            measure also what cannot matter to the plan\n";
+/* A command whose -o is a file takes the long form. */
+static const char format_help[] =
+    "  -o, --format=FORMAT          table (default), md, csv, json, jsonl\n";
+static const char long_format_help[] =
+    "      --format=FORMAT          table (default), md, csv, json, jsonl\n";
+static const char last_help[] =
     "  -v, --verbose                more messages; twice for all\n"
     "  -q, --quiet                  errors only\n"
     "  -h, --help                   this text\n";
@@ -317,7 +322,9 @@ int tool_check_output(const struct tool_command *c, const char *path)
 
 int tool_help(const struct tool_command *c)
 {
-    printf("Usage: strata %s %s\n%s.\n\n%s%s%s\nExamples:\n%s", c->name, c->usage,
-           c->summary, c->help, c->help[0] ? "\n" : "", common_help, c->examples);
+    const bool own = strstr(c->help, "  -o, --") != NULL;
+    printf("Usage: strata %s %s\n%s.\n\n%s%s%s%s%s\nExamples:\n%s", c->name, c->usage,
+           c->summary, c->help, c->help[0] ? "\n" : "", common_help,
+           own ? long_format_help : format_help, last_help, c->examples);
     return EXIT_OK;
 }

@@ -49,6 +49,11 @@ static int check_costs(const struct tool_session *s, const struct tool_options *
 {
     const struct cost_options *c = &s->network->build.costs;
     const enum cost_kind kind = cost_kind_of(c->kind);
+    if (o->costs && kind == COSTS_FILE && access(c->file, F_OK) != 0)
+        return error_errno(err, STRATA_ENOTFOUND,
+                           "--costs %s: neither auto, measure nor analytic, nor a cost "
+                           "file that is there",
+                           o->costs);
     bool measures =
         kind == COSTS_MEASURE || (kind == COSTS_FILE && c->miss == MISS_MEASURE);
     if ((o->save_costs || o->measure_all) && !measures)
@@ -294,19 +299,31 @@ int tool_open_device(struct tool_session *s, const struct tool_options *o,
     return strata_create(&s->handle, device, err);
 }
 
+int tool_prepare(struct tool_session *s, const struct tool_options *o, const char *path,
+                 strata_error *err)
+{
+    const bool built = engine_file_at(path);
+    int status =
+        built ? load_engine(s, o, path, err) : tool_open_network(s, o, path, err);
+    if (status == STRATA_OK && !built)
+        status = tool_open_device(s, o, err);
+    if (status == STRATA_OK && !built)
+        status = check_costs(s, o, err);
+    if (status == STRATA_OK && !built && o->look)
+        status = o->look(o->look_of, s->network, err);
+    return status;
+}
+
+int tool_plan(struct tool_session *s, const struct tool_options *o, strata_error *err)
+{
+    return s->engine ? STRATA_OK : build_engine(s, o, err);
+}
+
 int tool_open_engine(struct tool_session *s, const struct tool_options *o,
                      const char *path, strata_error *err)
 {
-    if (engine_file_at(path))
-        return load_engine(s, o, path, err);
-    int status = tool_open_network(s, o, path, err);
-    if (status == STRATA_OK)
-        status = tool_open_device(s, o, err);
-    if (status == STRATA_OK)
-        status = check_costs(s, o, err);
-    if (status == STRATA_OK)
-        status = build_engine(s, o, err);
-    return status;
+    int status = tool_prepare(s, o, path, err);
+    return status == STRATA_OK ? tool_plan(s, o, err) : status;
 }
 
 void tool_close(struct tool_session *s)

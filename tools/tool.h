@@ -47,6 +47,11 @@ struct tool_options {
     bool inputs_needed;   /* all of the network's */
     bool outputs_named;   /* they are "[NAME=]FILE" */
     bool outputs_piped;   /* "-" among them is standard output, which takes one */
+    int64_t item;         /* of IDX files among the inputs */
+    /* What the command itself needs of the network, told before it is planned; or NULL.
+     */
+    int (*look)(const void *of, const strata_network *net, strata_error *err);
+    const void *look_of;
     size_t n_plugins, n_set, n_define, n_inputs, n_outputs, n_dims;
     size_t plugins_capacity, set_capacity, define_capacity, inputs_capacity,
         outputs_capacity, dims_capacity;
@@ -146,6 +151,11 @@ int tool_set_built(strata_handle *h, const struct tool_options *o, strata_error 
 /* From an INI file, or from an engine file: told apart by how it begins. */
 int tool_open_engine(struct tool_session *s, const struct tool_options *o,
                      const char *path, strata_error *err);
+/* The same in two steps. The first one tells all that is wrong and can be told before the
+ * network is planned, which may take minutes; an engine file is open then. */
+int tool_prepare(struct tool_session *s, const struct tool_options *o, const char *path,
+                 strata_error *err);
+int tool_plan(struct tool_session *s, const struct tool_options *o, strata_error *err);
 void tool_close(struct tool_session *s);
 
 /* Long work between these two shows its progress, and a signal has it end at its next

@@ -19,10 +19,12 @@ static int check_batch(const strata_engine *e, int64_t batch, strata_error *err)
                          e->network->path, batch, e->only_batch);
     if (batch < 1 || batch > e->batch)
         return error_set(err, STRATA_EINVAL,
-                         "a batch of %" PRId64 "; the engine takes 1 to %" PRId64, batch,
-                         e->batch);
-    return e->batch_symbol < 0 ? STRATA_OK
-                               : engine_check_size(e, e->batch_symbol, batch, err);
+                         "a batch of %" PRId64 "; the engine takes 1 to %" PRId64
+                         "; build the network with a larger one for more",
+                         batch, e->batch);
+    return e->batch_symbol < 0
+               ? STRATA_OK
+               : network_check_size(e->network, e->batch_symbol, batch, err);
 }
 
 static void want_batch(strata_context *c, int64_t batch)
@@ -61,18 +63,13 @@ static int set_dimension(strata_context *c, const char *name, int64_t size,
                          strata_error *err)
 {
     const strata_network *net = c->engine->network;
-    const int symbol = network_find_symbol(net, name);
-    if (symbol >= 0) {
-        int status = engine_check_size(c->engine, symbol, size, err);
-        if (status == STRATA_OK)
-            want_size(c, symbol, size);
-        return status;
-    }
-    error_set(err, STRATA_EINVAL, "%s: no dimension '%s'; %s", net->path, name,
-              net->n_symbols ? "there are:" : "[profile] gives no name several sizes");
-    for (size_t i = 0; i < net->n_symbols; i++)
-        error_append(err, " %s", net->symbols[i].name);
-    return STRATA_EINVAL;
+    int symbol;
+    int status = network_require_symbol(&symbol, net, name, err);
+    if (status == STRATA_OK)
+        status = network_check_size(net, symbol, size, err);
+    if (status == STRATA_OK)
+        want_size(c, symbol, size);
+    return status;
 }
 
 int strata_context_set_dimension(strata_context *c, const char *name, int64_t extent,
@@ -116,7 +113,7 @@ static int check_dim(const strata_context *c, int index, int d, int64_t size,
                          in->name, sizes[symbol], size, e->network->symbols[symbol].name);
     if (symbol >= 0) {
         sizes[symbol] = size;
-        return engine_check_size(e, symbol, size, err);
+        return network_check_size(e->network, symbol, size, err);
     }
     if (in->sums[d].first >= 0)
         return check_sum(c, in, d, size, err);

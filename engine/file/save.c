@@ -173,6 +173,11 @@ int strata_engine_save(const strata_engine *e, const char *path, strata_error *e
     if (e->stored)
         return engine_file_write(path, e->stored->file.sections,
                                  e->stored->file.n_sections, strata_version(), err);
+    if (network_reads(e->network, path))
+        return error_set(err, STRATA_EINVAL,
+                         "%s: would be replaced, but the network is made of it; name "
+                         "another file for the engine",
+                         path);
     status = collect(&c, e, err);
     if (status == STRATA_OK)
         status = engine_file_write(path, c.sections, c.n, strata_version(), err);

@@ -321,7 +321,7 @@ STRATA_API void strata_engine_destroy(strata_engine *engine);
  * search: docs/files/engine.md. Atomic: who reads `path` finds the old file or the new
  * one, whole. The same network on the same machine gives the same bytes, unless costs
  * are measured anew. EIO for what the system refuses; the old file is then as it was.
- * Any thread. */
+ * EINVAL where a file would be replaced that the network was read from. Any thread. */
 STRATA_API int strata_engine_save(const strata_engine *engine, const char *path,
                                   strata_error *err);
 /* An engine from such a file: outputs are those of the engine that was saved, bit for

@@ -60,7 +60,8 @@ const struct value *map_constant(struct mapping *m, int i, const char *what)
     if (v->node && origin)
         map_refuse(m,
                    "input '%s' must be constant; it is '%s', which is computed of the "
-                   "model's input '%s': give --constant %s=FILE, or a number, or --shape",
+                   "model's input '%s': give --constant %s=FILE, or a number or a list "
+                   "of them, or --shape",
                    what, v->name, origin, origin);
     else if (v->node)
         map_refuse(m,
@@ -70,7 +71,7 @@ const struct value *map_constant(struct mapping *m, int i, const char *what)
     else
         map_refuse(m,
                    "input '%s' must be constant; it is the model's input '%s': give "
-                   "--constant %s=FILE, or a number",
+                   "--constant %s=FILE, or a number or a list of them, as 3,4",
                    what, v->name, v->name);
     return NULL;
 }

@@ -28,6 +28,12 @@ static int add_slot(struct costing *c, struct slot **out, strata_error *err)
     return status;
 }
 
+static int64_t scaled(int64_t cost, double scale)
+{
+    const double to = (double)cost * scale;
+    return to < 1 ? 1 : to < PLAN_INFINITE / 2 ? (int64_t)to : cost;
+}
+
 static int add_run(struct costing *c, size_t op, size_t choice, strata_error *err)
 {
     struct plan_choice *p = &c->planner->model->problem.ops[op].choices[choice];
@@ -52,12 +58,8 @@ static int add_run(struct costing *c, size_t op, size_t choice, strata_error *er
     s->guess = cost_of_run(&v.node, &candidate->impl->impl,
                            &candidate->impl->rows[candidate->row], layer, d);
     s->bound = cost_bound_of_run(&v.node, layer, d);
-    if (c->planner->scale) {
-        const double scaled = (double)s->guess * c->planner->scale[candidate->node];
-        s->guess = scaled < 1                   ? 1
-                   : scaled < PLAN_INFINITE / 2 ? (int64_t)scaled
-                                                : s->guess;
-    }
+    if (c->planner->scale)
+        s->guess = scaled(s->guess, c->planner->scale[candidate->node]);
     return STRATA_OK;
 }
 
@@ -121,14 +123,43 @@ int costing_open(struct costing *c, strata_error *err)
     return status;
 }
 
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* What the model's costs are multiplied by where they stand beside measured ones: the
+ * median of measured over modelled. A slower machine's impls, and a busy one's, would
+ * else lose to those that were not measured. */
+static double guess_scale(const struct costing *c)
+{
+    enum { FEW = 8 };
+    size_t n = 0;
+    double *ratios = c->source ? zalloc(c->n, sizeof *ratios, "costs", NULL) : NULL;
+    for (size_t i = 0; ratios && i < c->n; i++) {
+        const struct cost *cost = cost_table_find(c->table, c->slots[i].query.key);
+        if (cost && !c->slots[i].matrix && cost->ns < COST_NS_MAX)
+            ratios[n++] = (double)cost->ns * PLAN_UNIT_PER_NS / (double)c->slots[i].guess;
+    }
+    if (n > 0)
+        qsort(ratios, n, sizeof *ratios, ascending);
+    const double scale = n < FEW ? 1 : ratios[n / 2];
+    free(ratios);
+    return scale;
+}
+
 static void fill_in(struct costing *c)
 {
+    const double scale = c->guess ? guess_scale(c) : 1;
     c->planner->costs.unknown = 0;
     for (size_t i = 0; i < c->n; i++) {
         struct slot *s = &c->slots[i];
         const struct cost *cost = cost_table_find(c->table, s->query.key);
         s->known = cost != NULL;
-        *s->where = cost ? cost->ns * PLAN_UNIT_PER_NS : c->guess ? s->guess : s->bound;
+        *s->where = cost       ? cost->ns * PLAN_UNIT_PER_NS
+                    : c->guess ? scaled(s->guess, scale)
+                               : s->bound;
         const bool bounded = !cost && !c->guess;
         c->planner->costs.unknown += bounded;
         if (s->matrix)
@@ -197,12 +228,15 @@ static int missing(const struct slot *s, strata_error *err)
                      s->matrix ? "convert" : "run", s->query.layer, s->query.key);
 }
 
-/* A second measurement counts by its runs. */
+/* A second measurement counts by its runs; one of a quiet machine alone. */
 static int keep(struct costing *c, const char *key, struct cost cost, bool again,
                 strata_error *err)
 {
     const struct cost *old = again ? cost_table_find(c->table, key) : NULL;
-    if (old) {
+    c->planner->costs.mended += old && old->loaded && !cost.loaded;
+    if (old && (old->loaded || cost.loaded)) {
+        cost = cost_is_better(&cost, old) ? cost : *old;
+    } else if (old) {
         int runs = old->runs + cost.runs;
         cost.ns =
             (int64_t)(((double)old->ns * old->runs + (double)cost.ns * cost.runs) / runs);
@@ -243,11 +277,15 @@ done:
     return status;
 }
 
-enum purpose { EVERYTHING, NEEDED, CONFIRM };
+enum purpose { EVERYTHING, NEEDED, CONFIRM, RETRY };
 
 static bool wants(const struct costing *c, const struct slot *s, enum purpose purpose)
 {
-    if (purpose == CONFIRM)
+    const struct cost *cost =
+        purpose == RETRY ? cost_table_find(c->table, s->query.key) : NULL;
+    if (purpose == RETRY && !(cost && cost->loaded))
+        return false;
+    if (purpose == CONFIRM || purpose == RETRY)
         return used(c, s) && !cost_table_find(&c->confirmed, s->query.key);
     return !s->known && (purpose == EVERYTHING || used(c, s));
 }
@@ -266,7 +304,7 @@ static int measure_next(struct costing *c, enum purpose purpose, size_t *n,
             wanted[(*n)++] = &c->slots[i];
     *n = distinct(wanted, *n);
     if (*n > 0)
-        status = c->source ? measure(c, wanted, *n, purpose == CONFIRM, err)
+        status = c->source ? measure(c, wanted, *n, purpose >= CONFIRM, err)
                            : missing(wanted[0], err);
     free(wanted);
     return status;
@@ -299,6 +337,21 @@ static bool out_of_time(const struct costing *c)
     return c->source && c->source->deadline > 0 && progress_now() > c->source->deadline;
 }
 
+/* What the plan uses of costs of a busy machine is measured anew, once for a build and
+ * for not much longer than a second: some of them in a quiet moment now. */
+static int retry(struct costing *c, size_t *n, strata_error *err)
+{
+    const double deadline = c->source->deadline, now = progress_now();
+    if (c->retry_until == 0)
+        c->retry_until = deadline > 0 && deadline < now + 1 ? deadline : now + 1;
+    if (now >= c->retry_until)
+        return STRATA_OK;
+    c->source->deadline = c->retry_until;
+    int status = measure_next(c, RETRY, n, err);
+    c->source->deadline = deadline;
+    return status;
+}
+
 int costing_solve(struct costing *c, strata_error *err)
 {
     size_t n = 0;
@@ -316,6 +369,8 @@ int costing_solve(struct costing *c, strata_error *err)
         if (status == STRATA_OK && n == 0 && c->source && c->source->confirms &&
             c->planner->costs.measured && !out_of_time(c))
             status = measure_next(c, CONFIRM, &n, err);
+        else if (status == STRATA_OK && n == 0 && c->source && c->source->confirms)
+            status = retry(c, &n, err);
         else if (n > 0)
             c->guess = out_of_time(c);
         c->planner->costs.complete = status == STRATA_OK && n == 0;

@@ -80,6 +80,7 @@ struct cost {
     int64_t ns;     /* median */
     int64_t spread; /* ns between the quartiles */
     int runs;       /* timed */
+    bool loaded;    /* threads waited for processors in all of them */
 };
 
 struct cost_entry {
@@ -101,9 +102,13 @@ const struct cost *cost_table_find(const struct cost_table *t, const char *key);
 /* Add or replace. */
 int cost_table_put(struct cost_table *t, const char *key, struct cost cost,
                    strata_error *err);
-/* Which of two for one key stays: the one with more runs, and of two alike in that the
- * lower. */
+/* Which of two for one key stays: one of a quiet machine, the one with more runs, and of
+ * two alike in that the lower. */
 bool cost_is_better(const struct cost *a, const struct cost *b);
+/* How many are loaded; and a table of these, or of the others, the caller's. */
+size_t cost_table_loaded(const struct cost_table *t);
+int cost_table_part(struct cost_table *out, const struct cost_table *t, bool loaded,
+                    strata_error *err);
 /* Add another table's entries, the better of two. EMISMATCH if the devices differ. */
 int cost_table_merge(struct cost_table *t, const struct cost_table *other,
                      strata_error *err);
@@ -163,8 +168,9 @@ struct cost_report {
     enum cost_kind kind;
     size_t queries, measured, solved; /* distinct keys, of them timed; plans made */
     size_t unknown;                   /* numbers of the problem that are lower bounds */
-    bool kept;                        /* what was measured is in the user's cache */
-    bool busy;                        /* other programs computed on the host meanwhile */
+    size_t loaded; /* known costs that no quiet moment of the host was found for */
+    size_t mended; /* of those that were, for which one was found now */
+    bool kept;     /* what was measured is in the user's cache, but for these */
     bool complete; /* every cost of the plan is known, and nothing unknown can beat it */
     double seconds;
 };

@@ -74,8 +74,29 @@ int cost_table_put(struct cost_table *t, const char *key, struct cost cost,
     return STRATA_OK;
 }
 
+size_t cost_table_loaded(const struct cost_table *t)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->n; i++)
+        n += t->entries[i].cost.loaded;
+    return n;
+}
+
+int cost_table_part(struct cost_table *out, const struct cost_table *t, bool loaded,
+                    strata_error *err)
+{
+    int status = STRATA_OK;
+    cost_table_init(out, t->device);
+    for (size_t i = 0; i < t->n && status == STRATA_OK; i++)
+        if (t->entries[i].cost.loaded == loaded)
+            status = cost_table_put(out, t->entries[i].key, t->entries[i].cost, err);
+    return status;
+}
+
 bool cost_is_better(const struct cost *a, const struct cost *b)
 {
+    if (a->loaded != b->loaded)
+        return b->loaded;
     return a->runs != b->runs ? a->runs > b->runs : a->ns < b->ns;
 }
 
@@ -149,7 +170,7 @@ static int read_entry(const struct lines *l, struct cost_table *t, const char *l
     if (order > 0)
         return lines_refuse(l,
                             "the keys are not sorted; sort the lines by key, as bytes");
-    return cost_table_put(t, at, (struct cost){ns, spread, (int)runs}, l->err);
+    return cost_table_put(t, at, (struct cost){ns, spread, (int)runs, false}, l->err);
 }
 
 static int read_header(const struct lines *l, struct cost_table *t, const char *line)

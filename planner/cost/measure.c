@@ -6,294 +6,35 @@
  * handle's stream between two events, on the host thus with the threads that later runs
  * have.
  *
- * Where a device says how large its cache is, a run is timed as it will find it. A
- * network that fits in finds everything there, as it was left by the run before. In a
- * larger one, weights and outputs were driven out since, and only the inputs have just
- * been written: between runs the cache is filled with other data, and then the inputs are
- * written anew.
- *
- * Kernels may begin while the one before them ends, and a graph launches them faster than
- * the host does. So where the device has a lead, a short kernel, and graphs, what counts
- * is what a run adds to a graph of two leads when it stands between them.
+ * On the host a time is taken again, some times, where threads waited for processors
+ * meanwhile: of a busy machine's times those of its quiet moments count. A cost that has
+ * none says that it was measured under load.
  */
 #include "planner/cost/cost.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/cost/busy.h"
 #include "planner/cost/progress.h"
-#include "planner/cost/trial.h"
+#include "planner/cost/timer.h"
 
 #define SLOW 1.5        /* times the layer's best: one round is enough */
-#define SHORT_NS 200000 /* below it an untimed run goes before the timed ones */
 #define ENOUGH_NS 20000 /* that a round should take */
-#define MOST_REPEATS 8
-#define LATE 1.15                        /* times the shortest lead: there was a gap */
+#define MOST_TRIES 4    /* of a time on the host, until it is quiet */
+#define MANY_TRIES 64   /* if of so many hardly any was quiet, one each will do */
 #define BATCH_BYTES (INT64_C(256) << 20) /* at least, of tensors set up side by side */
 
-/* What times are taken with. */
-struct timer {
-    const struct planner *planner;
-    strata_handle *handle;
-    strata_event *events[3 * MOST_REPEATS];
-    char *scratch; /* three times the device's cache; NULL if it has none */
-    size_t scratch_bytes;
-    bool cold;  /* the network is larger than the cache */
-    void *lead; /* a graph of the device's lead, twice; NULL without one */
-    /* Of the lead on the stream and of that graph between events; 0 without one. */
-    double lead_ms[2];
-};
-
-/* ---- the device's cache ------------------------------------------------------------ */
-
-static int timer_open(struct timer *m, const struct planner *planner,
-                      strata_handle *handle, strata_error *err)
+/* What a trial took so far; 0: it was not timed. */
+static double seen(const struct trial *t)
 {
-    const struct device_ops *ops = handle->device->ops;
-    const int64_t cache = handle->properties.cache_bytes;
-    int status = STRATA_OK;
-    *m = (struct timer){.planner = planner,
-                        .handle = handle,
-                        .scratch_bytes = 3 * (size_t)cache,
-                        .cold = planner->cold};
-    for (size_t i = 0; i < ARRAY_LENGTH(m->events) && status == STRATA_OK; i++)
-        status = ops->event_create(handle->device, &m->events[i], err);
-    if (status == STRATA_OK && cache > 0) {
-        m->scratch =
-            allocator_get(&handle->allocator, m->scratch_bytes, "a measurement", err);
-        status = m->scratch ? STRATA_OK : STRATA_ENOMEM;
-    }
-    return status;
+    return t->n > 0 ? t->samples[0] : t->loaded;
 }
 
-static void timer_close(struct timer *m)
+/* One round told enough; of a busy moment's time half counts. */
+static bool is_slow(const struct trial *t, double best)
 {
-    for (size_t i = 0; i < ARRAY_LENGTH(m->events); i++)
-        strata_event_destroy(m->events[i]);
-    if (m->lead)
-        m->handle->device->ops->graph_destroy(m->handle->device, m->lead);
-    allocator_put(&m->handle->allocator, m->scratch, m->scratch_bytes);
-}
-
-/* Save the inputs in the scratch memory, or write them back. Inputs too large to stay in
- * the cache are left alone. */
-static int move_inputs(struct timer *m, const struct trial *t, bool back,
-                       strata_error *err)
-{
-    const struct device_ops *ops = m->handle->device->ops;
-    const size_t room = m->scratch_bytes / 6; /* half the cache */
-    size_t used = 0, bytes;
-    char *data;
-    int status = STRATA_OK;
-    for (int k = 0; (data = trial_input(t, k, &bytes)) && status == STRATA_OK; k++) {
-        if (bytes > room - used)
-            continue;
-        char *saved = m->scratch + used;
-        status = ops->copy(m->handle->stream, back ? data : saved, back ? saved : data,
-                           bytes, COPY_ON_DEVICE, err);
-        used += bytes;
-    }
-    return status;
-}
-
-/* Fill the cache with other data. Takes longer than enqueueing the runs that follow, so
- * that no gap lies between their events. */
-static int evict(struct timer *m, strata_error *err)
-{
-    const size_t first = m->scratch_bytes / 6;
-    return m->handle->device->ops->fill(m->handle->stream, m->scratch + first, 0x3c,
-                                        m->scratch_bytes - first, err);
-}
-
-/* ---- timing -------------------------------------------------------------------- */
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* What goes before a timed run as the layer before it would: kernels that may be launched
- * while another one ends shall be seen to gain by it. */
-static int enqueue_lead(struct timer *m, strata_error *err)
-{
-    const struct device_ops *ops = m->handle->device->ops;
-    return ops->lead ? ops->lead(m->handle->stream, err) : STRATA_OK;
-}
-
-/* A run of a trial (NULL: none) between leads as a graph, NULL where there is none of
- * them. The second one tells whether a run lets the layer behind it begin early.
- */
-static void *capture(struct timer *m, struct trial *t)
-{
-    const struct device_ops *ops = m->handle->device->ops;
-    strata_error why; /* without a graph it goes on */
-    void *graph = NULL;
-    error_clear(&why);
-    if (!ops->capture_begin || !ops->lead ||
-        (t && t->query->candidate &&
-         t->query->candidate->impl->impl.flags & STRATA_NO_CAPTURE) ||
-        ops->capture_begin(m->handle->stream, &why) != STRATA_OK)
-        return NULL;
-    int status = enqueue_lead(m, &why);
-    if (status == STRATA_OK && t)
-        status = trial_enqueue(t, 1, &why);
-    if (status == STRATA_OK)
-        status = enqueue_lead(m, &why);
-    if (ops->capture_end(m->handle->stream, &graph, &why) != STRATA_OK)
-        return NULL;
-    if (status != STRATA_OK && graph)
-        ops->graph_destroy(m->handle->device, graph);
-    return status == STRATA_OK ? graph : NULL;
-}
-
-/* The leads' own time, the median of some, is no part of a run's. */
-static int time_lead(struct timer *m, bool graph, strata_error *err)
-{
-    const struct device_ops *ops = m->handle->device->ops;
-    strata_stream *s = m->handle->stream;
-    double ms[MOST_REPEATS] = {0};
-    int status = STRATA_OK;
-    for (int i = 0; i < MOST_REPEATS && status == STRATA_OK; i++) {
-        if ((status = evict(m, err)) == STRATA_OK &&
-            (status = ops->event_record(m->events[2 * i], s, err)) == STRATA_OK &&
-            (status = graph ? ops->graph_launch(s, m->lead, err)
-                            : enqueue_lead(m, err)) == STRATA_OK)
-            status = ops->event_record(m->events[2 * i + 1], s, err);
-    }
-    if (status == STRATA_OK)
-        status = ops->stream_synchronize(s, err);
-    for (int i = 0; i < MOST_REPEATS && status == STRATA_OK; i++)
-        status = ops->event_elapsed(&ms[i], m->events[2 * i], m->events[2 * i + 1], err);
-    qsort(ms, MOST_REPEATS, sizeof *ms, ascending);
-    m->lead_ms[graph] = ms[MOST_REPEATS / 2];
-    return status;
-}
-
-static int time_leads(struct timer *m, strata_error *err)
-{
-    if (!m->handle->device->ops->lead)
-        return STRATA_OK;
-    m->lead = capture(m, NULL);
-    int status = time_lead(m, false, err);
-    return status == STRATA_OK && m->lead ? time_lead(m, true, err) : status;
-}
-
-/* What is timed: runs behind a lead. */
-static int enqueue_runs(struct timer *m, struct trial *t, int runs, strata_error *err)
-{
-    if (t->graph)
-        return m->handle->device->ops->graph_launch(m->handle->stream, t->graph, err);
-    int status = enqueue_lead(m, err);
-    return status == STRATA_OK ? trial_enqueue(t, runs, err) : status;
-}
-
-/* Runs, each with the cache as it will be in a larger network. */
-static int enqueue_cold(struct timer *m, struct trial *t, int repeats, strata_error *err)
-{
-    const struct device_ops *ops = m->handle->device->ops;
-    strata_stream *s = m->handle->stream;
-    int status = STRATA_OK;
-    for (int i = 0; i < repeats && status == STRATA_OK; i++) {
-        if ((status = move_inputs(m, t, false, err)) == STRATA_OK &&
-            (status = evict(m, err)) == STRATA_OK &&
-            (status = move_inputs(m, t, true, err)) == STRATA_OK &&
-            (status = ops->event_record(m->events[2 * i], s, err)) == STRATA_OK &&
-            (status = enqueue_runs(m, t, 1, err)) == STRATA_OK)
-            status = ops->event_record(m->events[2 * i + 1], s, err);
-    }
-    return status;
-}
-
-/* Runs one behind the other, the first behind a lead. Short ones follow an untimed one:
- * while that runs (on a device with a cache, while it is evicted), the rest is put on the
- * stream, so that no gap lies between the events. */
-static int enqueue_warm(struct timer *m, struct trial *t, int repeats, bool brief,
-                        strata_error *err)
-{
-    const struct device_ops *ops = m->handle->device->ops;
-    strata_stream *s = m->handle->stream;
-    int status = brief && m->scratch ? evict(m, err) : STRATA_OK;
-    if (status == STRATA_OK && brief)
-        status = trial_enqueue(t, 1, err);
-    if (status == STRATA_OK)
-        status = ops->event_record(m->events[0], s, err);
-    if (status == STRATA_OK)
-        status = enqueue_runs(m, t, repeats, err);
-    return status == STRATA_OK ? ops->event_record(m->events[1], s, err) : status;
-}
-
-/* A graph of leads and one of a run between leads, in turns, all in the cache. */
-static int enqueue_pairs(struct timer *m, struct trial *t, int repeats, strata_error *err)
-{
-    const struct device_ops *ops = m->handle->device->ops;
-    strata_stream *s = m->handle->stream;
-    int status = evict(m, err);
-    if (status == STRATA_OK)
-        status = ops->graph_launch(s, t->graph, err); /* untimed: fills the cache */
-    for (int i = 0; i < repeats && status == STRATA_OK; i++) {
-        strata_event **e = &m->events[3 * i];
-        if ((status = ops->event_record(e[0], s, err)) == STRATA_OK &&
-            (status = ops->graph_launch(s, m->lead, err)) == STRATA_OK &&
-            (status = ops->event_record(e[1], s, err)) == STRATA_OK &&
-            (status = ops->graph_launch(s, t->graph, err)) == STRATA_OK)
-            status = ops->event_record(e[2], s, err);
-    }
-    return status == STRATA_OK ? ops->stream_synchronize(s, err) : status;
-}
-
-/* The median of what pairs add, of how long their leads took. Where the host was late,
- * the lead's time has a gap in it and the run seems short, so pairs whose leads took
- * longer than the shortest are left out. */
-static double median_pair(double (*pairs)[2], int n)
-{
-    double more[MOST_REPEATS], least = pairs[0][0];
-    int kept = 0;
-    for (int i = 1; i < n; i++)
-        least = pairs[i][0] < least ? pairs[i][0] : least;
-    for (int i = 0; i < n; i++)
-        if (pairs[i][0] <= least * LATE)
-            more[kept++] = pairs[i][1] - pairs[i][0];
-    qsort(more, (size_t)kept, sizeof *more, ascending);
-    return more[kept / 2];
-}
-
-/* ns that a run adds to leads. */
-static int time_pairs(struct timer *m, struct trial *t, double *ns, strata_error *err)
-{
-    const struct device_ops *ops = m->handle->device->ops;
-    const int repeats = t->repeats < 3 ? 3 : t->repeats;
-    double pairs[MOST_REPEATS][2] = {{0}};
-    int status = enqueue_pairs(m, t, repeats, err);
-    for (int i = 0; i < repeats && status == STRATA_OK; i++) {
-        strata_event **e = &m->events[3 * i];
-        status = ops->event_elapsed(&pairs[i][0], e[0], e[1], err);
-        if (status == STRATA_OK)
-            status = ops->event_elapsed(&pairs[i][1], e[1], e[2], err);
-    }
-    const double more = status == STRATA_OK ? median_pair(pairs, repeats) : 0;
-    *ns = more > 0 ? more * 1e6 : 0;
-    return status;
-}
-
-/* ns of one run. */
-static int time_trial(struct timer *m, struct trial *t, double *ns, strata_error *err)
-{
-    const struct device_ops *ops = m->handle->device->ops;
-    const int repeats = t->repeats ? t->repeats : 1; /* 0: to warm up */
-    const int pairs = m->cold ? repeats : 1;
-    double ms = 0, sum = 0;
-    int status = m->cold
-                     ? enqueue_cold(m, t, repeats, err)
-                     : enqueue_warm(m, t, repeats, t->repeats && t->warm < SHORT_NS, err);
-    if (status == STRATA_OK)
-        status = ops->stream_synchronize(m->handle->stream, err);
-    for (int i = 0; i < pairs && status == STRATA_OK; i++) {
-        status = ops->event_elapsed(&ms, m->events[2 * i], m->events[2 * i + 1], err);
-        sum += ms - m->lead_ms[t->graph != NULL];
-    }
-    *ns = sum > 0 ? sum * 1e6 / repeats : 0;
-    return status;
+    return best > 0 && seen(t) > (t->n > 0 ? SLOW : 2 * SLOW) * best;
 }
 
 /* Best of the trial's layer, in this batch or before, without the trial itself. */
@@ -303,9 +44,9 @@ static double rival(const struct trial *trials, size_t n, size_t index)
     double best = (double)trials[index].best;
     for (size_t i = 0; c && i < n; i++) {
         const struct trial *t = &trials[i];
-        if (i != index && t->n && t->query->candidate &&
-            t->query->candidate->node == c->node && (best == 0 || t->samples[0] < best))
-            best = t->samples[0];
+        if (i != index && seen(t) > 0 && t->query->candidate &&
+            t->query->candidate->node == c->node && (best == 0 || seen(t) < best))
+            best = seen(t);
     }
     return best;
 }
@@ -316,11 +57,11 @@ static int warm_up(struct timer *m, struct trial *t, strata_error *err)
 {
     int status = m->scratch ? trial_enqueue(t, 1, err) : STRATA_OK;
     if (status == STRATA_OK)
-        status = time_trial(m, t, &t->warm, err);
-    double repeats = t->warm > 0 ? ENOUGH_NS / t->warm : MOST_REPEATS;
-    t->repeats = repeats < 1 ? 1 : repeats > MOST_REPEATS ? MOST_REPEATS : (int)repeats;
+        status = timer_trial(m, t, &t->warm, err);
+    double repeats = t->warm > 0 ? ENOUGH_NS / t->warm : TIMER_REPEATS;
+    t->repeats = repeats < 1 ? 1 : repeats > TIMER_REPEATS ? TIMER_REPEATS : (int)repeats;
     if (status == STRATA_OK && m->lead)
-        t->graph = capture(m, t);
+        t->graph = timer_capture(m, t);
     return status;
 }
 
@@ -350,15 +91,64 @@ static int excuse(struct trial *t, int status, const strata_error *why, strata_e
     return STRATA_OK;
 }
 
-static int time_once(struct timer *m, struct trial *t, int round, strata_error *err)
+static bool is_late(const struct timer *m)
 {
+    return m->deadline > 0 && progress_now() > m->deadline;
+}
+
+static bool tries_on(const struct timer *m)
+{
+    return (m->tries < MANY_TRIES || m->quiet > m->tries / 16) && !is_late(m);
+}
+
+/* A time of the host, if possible a quiet one, which counts as a sample; of others the
+ * least is remembered. */
+static int time_quietly(struct timer *m, struct trial *t, double best, strata_error *err)
+{
+    int status = STRATA_OK;
+    for (int i = 0; i < MOST_TRIES && status == STRATA_OK; i++) {
+        const struct busy_times before = busy_times();
+        const double begin = progress_now();
+        double ns;
+        status = timer_trial(m, t, &ns, err);
+        const bool quiet = !busy_since(before, progress_now() - begin);
+        m->tries++;
+        m->quiet += quiet;
+        if (status == STRATA_OK && quiet)
+            t->samples[t->n++] = ns;
+        else if (status == STRATA_OK && (t->loaded == 0 || ns < t->loaded))
+            t->loaded = ns;
+        if (quiet || is_slow(t, best) || !tries_on(m))
+            break;
+    }
+    return status;
+}
+
+static int time_device(struct timer *m, struct trial *t, strata_error *err)
+{
+    int status = m->cold || !t->graph ? timer_trial(m, t, &t->samples[t->n], err)
+                                      : timer_pairs(m, t, &t->samples[t->n], err);
+    t->n += status == STRATA_OK;
+    return status;
+}
+
+static int time_once(struct timer *m, struct trial *t, int round, double best,
+                     strata_error *err)
+{
+    const bool host = m->handle->properties.kind == STRATA_HOST;
     strata_error why;
     error_clear(&why);
-    int status = round == 0             ? warm_up(m, t, &why)
-                 : m->cold || !t->graph ? time_trial(m, t, &t->samples[t->n], &why)
-                                        : time_pairs(m, t, &t->samples[t->n], &why);
-    t->n += status == STRATA_OK && round > 0;
+    int status = round == 0 ? warm_up(m, t, &why)
+                 : host     ? time_quietly(m, t, best, &why)
+                            : time_device(m, t, &why);
     return excuse(t, status, &why, err);
+}
+
+/* Past the deadline every trial has one round still, that no plan lacks a cost. */
+static bool is_done(const struct timer *m, const struct trial *t, int round, double best)
+{
+    return t->broken || trial_empty(t) || is_slow(t, best) ||
+           (round > 1 && seen(t) > 0 && is_late(m));
 }
 
 static int time_trials(struct timer *m, struct trial *trials, size_t n, strata_error *err)
@@ -370,11 +160,10 @@ static int time_trials(struct timer *m, struct trial *trials, size_t n, strata_e
         for (size_t i = 0; i < n && status == STRATA_OK && !progress_interrupted(); i++) {
             struct trial *t = &trials[i];
             double best = rival(trials, n, i);
-            if (t->broken || trial_empty(t) ||
-                (t->n && best > 0 && t->samples[0] > SLOW * best))
+            if (is_done(m, t, round, best))
                 continue;
             report(&progress, trials, n, round, i);
-            status = time_once(m, t, round, err);
+            status = time_once(m, t, round, best, err);
         }
     progress_end(&progress);
     return status;
@@ -386,15 +175,19 @@ static struct cost summarise(struct trial *t)
         return (struct cost){.ns = 1, .runs = 1};
     if (t->broken)
         return (struct cost){.ns = COST_NS_MAX, .runs = 1};
+    const bool loaded = t->n == 0 && t->loaded > 0;
+    if (loaded)
+        t->samples[t->n++] = t->loaded;
     if (t->n == 0)
         return (struct cost){0};
-    qsort(t->samples, (size_t)t->n, sizeof *t->samples, ascending);
+    qsort(t->samples, (size_t)t->n, sizeof *t->samples, timer_ascending);
     double middle = t->samples[t->n / 2];
     double spread = t->samples[t->n * 3 / 4] - t->samples[t->n / 4];
     int64_t ns = middle < 1 ? 1 : (int64_t)(middle + 0.5);
     return (struct cost){.ns = ns < COST_NS_MAX ? ns : COST_NS_MAX,
                          .spread = (int64_t)(spread < COST_NS_MAX ? spread : 0),
-                         .runs = t->n};
+                         .runs = t->n,
+                         .loaded = loaded};
 }
 
 /* ---- the source ---------------------------------------------------------------- */
@@ -449,8 +242,7 @@ static int measure(struct cost_source *s, const struct planner *planner,
     const int64_t limit = batch_bytes(handle);
     struct trial_pattern *pattern = zalloc(1, sizeof *pattern, "random data", err);
     int status = pattern ? timer_open(&timer, planner, handle, err) : STRATA_ENOMEM;
-    if (status == STRATA_OK && timer.scratch)
-        status = time_leads(&timer, err);
+    timer.deadline = s->deadline;
     if (pattern)
         trial_pattern_fill(pattern);
     for (size_t first = 0, last; first < n && status == STRATA_OK; first = last) {

@@ -28,6 +28,8 @@ struct costing {
     size_t n, capacity;
     bool guess;                  /* take the analytic cost of what is not known */
     struct cost_table confirmed; /* keys measured twice */
+    double
+        retry_until; /* of progress_now(): what was measured under load; 0: not begun */
 };
 
 /* A slot for each number: runs first, in the order of operations and their choices. The

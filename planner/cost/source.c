@@ -2,7 +2,7 @@
  *
  * Where a plan's costs come from, by the network's options: the model, a file, the
  * device; and where measured ones are kept: in the file that was asked for, or else for
- * this machine in the user's cache.
+ * this machine in the user's cache, those of busy moments apart.
  */
 #include "planner/cost/cost.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/host/wait.h"
+#include "core/text.h"
 #include "io/file.h"
 #include "planner/cost/busy.h"
 #include "planner/planner.h"
@@ -19,13 +19,6 @@
 /* Without other word a network is not measured longer than this, a build: the next goes
  * on from there. ns */
 #define DEFAULT_BUDGET UINT64_C(10000000000)
-/* Waiting for processors in a second of measuring, of all threads together. An idle
- * machine with as many processors as threads has 0.10 to 0.15, as the one that measures
- * waits beside those that compute; one more program on 2 processors makes it 0.7. Teams
- * that give way to it sleep instead, for which the time does not count, and take ten
- * times as long for a small layer: who does at either end of measuring tells as much. */
-#define BUSY_SHARE 0.4
-
 static int read_saved(struct cost_table *t, const char *path, strata_error *err)
 {
     struct cost_table saved;
@@ -56,8 +49,9 @@ static int save_table(const struct cost_table *t, const char *path, strata_error
     return status;
 }
 
-static void tell(const struct cost_report *r, struct cost_source *source)
+static void tell(const struct planner *planner, struct cost_source *source)
 {
+    const struct cost_report *r = &planner->costs;
     if (r->measured)
         log_line(STRATA_LOG_INFO, "measured %zu of %zu costs in %.2f s, %zu plans",
                  r->measured, r->queries, r->seconds, r->solved);
@@ -68,7 +62,7 @@ static void tell(const struct cost_report *r, struct cost_source *source)
              "the time for measuring ran out: %zu of %zu costs are measured, others "
              "are from the analytic model; run again to go on from there where "
              "measured costs are kept, or raise build.costs_budget",
-             r->measured, r->queries);
+             planner->known.n, r->queries);
 }
 
 enum cost_kind cost_kind_of(enum cost_kind kind)
@@ -88,13 +82,8 @@ static int plan_by_table(struct planner *planner, struct cost_table *table,
                          strata_error *err)
 {
     const bool measures = o->kind == COSTS_MEASURE || o->miss == MISS_MEASURE;
-    const struct busy_times before = busy_times();
-    const bool gave = wait_gives();
     int status = cost_plan_from(planner, table, measures ? source : NULL, o, err);
-    struct cost_report *r = &planner->costs;
-    if (r->measured && planner->device.properties.kind == STRATA_HOST)
-        r->busy = gave || wait_gives() ||
-                  busy_times().waited - before.waited > BUSY_SHARE * r->seconds;
+    planner->costs.loaded = cost_table_loaded(&planner->known);
     return status;
 }
 
@@ -109,6 +98,20 @@ static void tell_kept(int status, const struct planner *planner, const char *pat
                      path, planner->costs.measured);
 }
 
+/* A plan of a busy hour is told, once for an engine, and what becomes of its costs. */
+static void tell_busy(const struct planner *planner, struct cost_source *source,
+                      const char *kept)
+{
+    const struct cost_report *r = &planner->costs;
+    if (r->loaded && !source->told_busy)
+        log_line(
+            STRATA_LOG_WARNING,
+            "the machine is busy: for %zu of %zu costs no quiet moment was found, so "
+            "that this plan may not be the best; %s",
+            r->loaded, planner->known.n, kept);
+    source->told_busy |= r->loaded > 0;
+}
+
 /* The file that the user named: read first, and what is measured is added. */
 static int plan_with_file(struct planner *planner, struct cost_table *table,
                           struct cost_source *source, const struct cost_options *o,
@@ -119,19 +122,48 @@ static int plan_with_file(struct planner *planner, struct cost_table *table,
         status = read_saved(table, o->save, err);
     if (status == STRATA_OK)
         status = plan_by_table(planner, table, source, o, err);
+    if (planner->costs.measured && !o->save)
+        tell_busy(planner, source, "nothing is kept");
     if (!planner->costs.measured || !o->save)
         return status;
+    tell_busy(planner, source, "they are saved with the others");
     int saved = save_table(table, o->save, err);
     if (saved == STRATA_OK)
         tell_kept(status, planner, o->save, err);
     return status != STRATA_OK ? status : saved;
 }
 
-static void warn_once(bool *told, const char *text, const char *why)
+/* Beside the costs of quiet moments: a busy machine plans from them, a quiet one does
+ * not read them. */
+static char *busy_path(const char *path)
 {
-    if (!*told)
-        log_line(STRATA_LOG_WARNING, "%s%s", text, why);
-    *told = true;
+    return text_print("%s.busy", path);
+}
+
+/* anew: what was saved before goes. */
+static int save_part(const struct cost_table *t, const char *path, bool anew, bool loaded,
+                     strata_error *err)
+{
+    struct cost_table part;
+    int status = cost_table_part(&part, t, loaded, err);
+    if (status == STRATA_OK && anew)
+        unlink(path);
+    if (status == STRATA_OK && part.n > 0)
+        status = save_table(&part, path, err);
+    cost_table_free(&part);
+    return status;
+}
+
+static int save_parts(const struct cost_table *t, const char *path, bool anew,
+                      strata_error *err)
+{
+    char *busy = busy_path(path);
+    int status = busy ? save_part(t, path, anew, false, err)
+                      : error_no_memory(err, 0, "the name of a cost file");
+    if (status == STRATA_OK)
+        status = save_part(t, busy, anew, true, err);
+    free(busy);
+    return status;
 }
 
 /* The user's cache: whatever is wrong with it is told, and no reason to fail. `why` there
@@ -139,43 +171,66 @@ static void warn_once(bool *told, const char *text, const char *why)
 static void keep_in_cache(const struct cost_table *table, struct planner *planner,
                           struct cost_source *source, const char *path, strata_error *why)
 {
-    if (planner->costs.busy)
-        warn_once(&source->told_busy,
-                  "the machine was busy while costs were measured: this plan may not be "
-                  "the best, and they are not kept; run again when it is quiet, or plan "
-                  "with --costs=analytic",
-                  "");
-    else if (!path || (cost_table_bytes(table) > COST_CACHE_MAX
-                           ? cost_table_write(&planner->known, path, why)
-                           : save_table(table, path, why)) != STRATA_OK)
-        warn_once(&source->told_unkept, "measured costs are not kept: ", why->message);
-    else
+    const bool large = cost_table_bytes(table) > COST_CACHE_MAX;
+    const struct cost_table *t = large ? &planner->known : table;
+    if (path && save_parts(t, path, large, why) == STRATA_OK)
         planner->costs.kept = true;
+    else if (!source->told_unkept)
+        log_line(STRATA_LOG_WARNING, "measured costs are not kept: %s", why->message);
+    source->told_unkept |= !planner->costs.kept;
 }
 
-static int plan_with_cache(struct planner *planner, struct cost_table *table,
-                           struct cost_source *source, const struct cost_options *o,
-                           strata_error *err)
+/* A damaged file is told, and gone. */
+static int read_cache(struct cost_table *t, const char *path)
 {
-    strata_error why, none;
-    char *path = NULL;
+    strata_error why;
     error_clear(&why);
-    error_clear(&none);
-    int status = cost_cache_path(&path, &planner->device.properties, &none);
-    if (status == STRATA_ENOMEM)
-        return error_no_memory(err, 0, "the name of a cost file");
-    const int found = read_saved(table, path, &why);
+    const int found = read_saved(t, path, &why);
     const bool damaged = found == STRATA_EPARSE || found == STRATA_EMISMATCH;
     if (found != STRATA_OK)
         log_line(STRATA_LOG_WARNING, "%s%s", why.message,
                  damaged ? "; the file is made anew" : "");
     if (damaged)
         unlink(path);
+    return found;
+}
+
+/* Costs of busy hours, where this is one. */
+static void read_busy(struct cost_table *t, const struct planner *planner,
+                      const char *path)
+{
+    struct cost_table busy;
+    char *name = busy_path(path);
+    cost_table_init(&busy, t->device);
+    if (name && access(name, F_OK) == 0 && busy_now(planner->threads) &&
+        read_cache(&busy, name) == STRATA_OK) {
+        for (size_t i = 0; i < busy.n; i++)
+            busy.entries[i].cost.loaded = true;
+        cost_table_merge(t, &busy, NULL); /* no memory: it is measured anew */
+    }
+    cost_table_free(&busy);
+    free(name);
+}
+
+static int plan_with_cache(struct planner *planner, struct cost_table *table,
+                           struct cost_source *source, const struct cost_options *o,
+                           strata_error *err)
+{
+    strata_error none;
+    char *path = NULL;
+    error_clear(&none);
+    int status = cost_cache_path(&path, &planner->device.properties, &none);
+    if (status == STRATA_ENOMEM)
+        return error_no_memory(err, 0, "the name of a cost file");
+    if (path && read_cache(table, path) == STRATA_OK)
+        read_busy(table, planner, path);
     status = plan_by_table(planner, table, source, o, err);
-    if (planner->costs.measured)
+    if (planner->costs.measured || planner->costs.mended)
         keep_in_cache(table, planner, source, path, &none);
     if (planner->costs.kept)
         tell_kept(status, planner, path, err);
+    tell_busy(planner, source,
+              "later builds measure these anew; or plan with --costs=analytic");
     free(path);
     return status;
 }
@@ -192,7 +247,8 @@ int cost_save(const struct planner *planner, const struct cost_table *measured,
     int status = cost_cache_path(&path, &planner->device.properties, NULL);
     if (status == STRATA_ENOMEM)
         return error_no_memory(err, 0, "the name of a cost file");
-    status = path ? save_table(measured, path, err) : STRATA_OK; /* else it was told */
+    status =
+        path ? save_parts(measured, path, false, err) : STRATA_OK; /* else it was told */
     free(path);
     return status;
 }
@@ -216,7 +272,7 @@ int cost_plan(struct planner *planner, struct cost_source *source, strata_error 
     int status =
         (cached ? plan_with_cache : plan_with_file)(planner, &table, source, &o, err);
     if (status == STRATA_OK)
-        tell(&planner->costs, source);
+        tell(planner, source);
     cost_table_free(&table);
     return status;
 }

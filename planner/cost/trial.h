@@ -37,6 +37,7 @@ struct trial {
     int64_t best; /* ns that the layer can do without this trial, 0: unknown */
     double warm;  /* ns of the run that warms up */
     double samples[TRIAL_ROUNDS]; /* ns */
+    double loaded; /* ns, the least of times of a busy host; 0: there is none */
 };
 
 /* Queued on the handle's stream; wait for it before the first run. */

@@ -110,7 +110,7 @@ static void add_report(struct cost_report *to, const struct cost_report *from)
     to->solved += from->solved;
     to->seconds += from->seconds;
     to->kept |= from->kept;
-    to->busy |= from->busy;
+    to->loaded += from->loaded;
 }
 
 /* PLAN_INFINITE: there is no such plan, or it is not known what it costs. */

@@ -49,6 +49,9 @@ def _choose(choices: Mapping[Any, int], word: Any, what: str) -> int:
 
 
 def _pairs(values: Mapping[str, object]) -> tuple[str, ...]:
+    if not hasattr(values, "items"):
+        raise TypeError(f"{values!r}: a dict is needed, as {{'build.precision': 'fp16'}} for "
+                        "set= and {'batch': 8} for define=")
     flag = {True: "yes", False: "no"}
     return tuple(f"{name}={flag[value] if isinstance(value, bool) else value}"
                  for name, value in values.items())
@@ -282,8 +285,20 @@ def load(path: AnyPath | None = None, *, text: str | None = None,
     return network
 
 
+def _check_save(path: AnyPath | None, save: AnyPath) -> None:
+    """What can be told before minutes of planning."""
+    name = os.fsdecode(save)
+    folder = os.path.dirname(name) or "."
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise _errors.NotFound(f"{name}: cannot write in folder '{folder}'", 5)
+    if path is not None and os.path.exists(name) and os.path.samefile(path, save):
+        raise _errors.ArgumentError(
+            f"{name}: would be replaced, but the network is made of it; name another file", 1)
+
+
 def build(path: AnyPath | None = None, *, save: AnyPath, **options: Any) -> Network:
     """The same, and written to an engine file that load() takes without planning."""
+    _check_save(path, save)
     network = load(path, **options)
     network.save(save)
     return network

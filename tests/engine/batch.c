@@ -166,8 +166,12 @@ Test(batch, a_saved_engine_keeps_its_batches)
     for (int batch = 1; batch <= MOST; batch++)
         run_rows(c, x, y[batch], batch);
     strata_context_destroy(c);
+    cr_expect_eq(strata_engine_save(n.engine, in_scratch("net.ini"), &err),
+                 STRATA_EINVAL, "the network would be gone");
+    cr_expect(strstr(err.message, "would be replaced"), "%s", err.message);
     OK(strata_engine_save(n.engine, in_scratch("net.engine"), &err));
     OK(strata_engine_load(&loaded, n.handle, n.registry, in_scratch("net.engine"), &err));
+    OK(strata_engine_save(loaded, in_scratch("net.engine"), &err)); /* the same once more */
     cr_assert_eq(strata_engine_batches(loaded, batches, 4), 3);
     cr_expect(batches[0] == 1 && batches[1] == 3 && batches[2] == 8);
     cr_expect_eq(strata_engine_weight_bytes(loaded),

@@ -212,6 +212,102 @@ Test(cost, a_budget_ends_measuring_with_a_plan_that_says_so)
     planning_close(&s);
 }
 
+/* ---- a busy machine -------------------------------------------------------------------
+ */
+
+/* A table as a machine tells it that takes so many times as long. */
+static void slow_down(struct cost_table *to, const struct cost_table *from, int times,
+                      bool loaded)
+{
+    cost_table_init(to, from->device);
+    for (size_t i = 0; i < from->n; i++) {
+        struct cost c = from->entries[i].cost;
+        c.ns *= times;
+        c.loaded = loaded;
+        cr_assert_eq(cost_table_put(to, from->entries[i].key, c, NULL), STRATA_OK);
+    }
+}
+
+Test(cost, what_a_busy_machine_told_is_asked_again_by_the_next_build)
+{
+    struct planning s;
+    struct cost_table base, busy, t;
+    struct cost_report report;
+    const struct cost_options o = {.kind = COSTS_MEASURE};
+    write_fire("n");
+    open(&s, NULL);
+    record(&s, &base);
+    slow_down(&busy, &base, 10, true);
+    cost_table_init(&t, "host");
+    struct replay loaded = replay_of(&busy), quiet = replay_of(&base);
+    loaded.source.confirms = quiet.source.confirms = true;
+    cr_assert_eq(plan(&s, &t, &loaded.source, o, &report), STRATA_OK);
+    const size_t known = cost_table_loaded(&t);
+    cr_assert_eq(known, t.n);
+    cr_expect_eq(report.mended, 0);
+    /* What is known is not measured, but for what the plan uses, once: still no quiet
+     * moment; then one. */
+    loaded.asked = 0;
+    cr_assert_eq(plan(&s, &t, &loaded.source, o, &report), STRATA_OK);
+    cr_expect(report.complete);
+    cr_expect_eq(report.measured, 0);
+    cr_expect_lt(loaded.asked, known);
+    cr_expect_eq(cost_table_loaded(&t), known);
+    cr_assert_eq(plan(&s, &t, &quiet.source, o, &report), STRATA_OK);
+    cr_expect_gt(report.mended, 0);
+    cr_expect_eq(cost_table_loaded(&t) + report.mended, known);
+    /* And nothing is asked where all is known of quiet moments. */
+    cost_table_free(&t);
+    slow_down(&t, &base, 1, false);
+    quiet.asked = 0;
+    cr_assert_eq(plan(&s, &t, &quiet.source, o, &report), STRATA_OK);
+    cr_expect_eq(quiet.asked, 0);
+    cost_table_free(&t);
+    cost_table_free(&busy);
+    cost_table_free(&base);
+    planning_close(&s);
+}
+
+Test(cost, a_quiet_time_stays_whatever_a_busy_one_says)
+{
+    const struct cost quiet = {.ns = 90, .runs = 1};
+    const struct cost busy = {.ns = 10, .runs = 9, .loaded = true};
+    cr_expect(cost_is_better(&quiet, &busy));
+    cr_expect_not(cost_is_better(&busy, &quiet));
+}
+
+/* Where time is over the model fills in, as slow as the machine is. */
+Test(cost, what_was_measured_does_not_lose_to_a_model_of_a_faster_machine)
+{
+    struct planning s;
+    struct cost_table base, slow, part;
+    struct cost_report report;
+    write_fire("n");
+    open(&s, NULL);
+    record(&s, &base);
+    slow_down(&slow, &base, 1000, false);
+    struct replay replay = replay_of(&slow);
+    cost_table_init(&part, "host");
+    cr_assert_eq(plan(&s, &slow, &replay.source,
+                      (struct cost_options){.kind = COSTS_MEASURE}, &report),
+                 STRATA_OK);
+    const int64_t best = s.planner->plan->cost;
+    for (size_t i = 0; i < slow.n; i += 2)
+        cr_assert_eq(
+            cost_table_put(&part, slow.entries[i].key, slow.entries[i].cost, NULL),
+            STRATA_OK);
+    cr_assert_eq(plan(&s, &part, &replay.source,
+                      (struct cost_options){.kind = COSTS_MEASURE, .budget = 1}, &report),
+                 STRATA_OK);
+    cr_expect_not(report.complete);
+    cr_expect_gt(s.planner->plan->cost, best / 10, "%lld, %lld",
+                 (long long)s.planner->plan->cost, (long long)best);
+    cost_table_free(&part);
+    cost_table_free(&slow);
+    cost_table_free(&base);
+    planning_close(&s);
+}
+
 /* ---- files ----------------------------------------------------------------------------
  */
 

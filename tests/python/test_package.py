@@ -33,6 +33,21 @@ class Loading(unittest.TestCase):
             with self.assertRaisesRegex(strata.ArgumentError, "planned already"):
                 strata.load(Path(folder) / "net.engine", define={"batch": 3})
 
+    def test_what_build_cannot_save_is_told_before_it_plans(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "net.ini"
+            path.write_text(relu("2 x 8"))
+            text = path.read_text()
+            with self.assertRaisesRegex(strata.NotFound, "cannot write in folder"):
+                strata.build(path, save=Path(folder) / "none" / "net.engine", device="nosuch")
+            for change in (lambda: strata.build(path, save=path, device="nosuch"),
+                           lambda: strata.load(path).save(path)):
+                with self.assertRaisesRegex(strata.ArgumentError, "would be replaced"):
+                    change()
+            self.assertEqual(path.read_text(), text)
+            with self.assertRaisesRegex(TypeError, "a dict is needed"):
+                strata.load(path, set="build.fusion=no")
+
     def test_a_damaged_model_is_told_of(self):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "net.onnx"

@@ -59,9 +59,10 @@ static int set_shape(struct tool_options *o, const strata_network *net,
                      strata_error *err)
 {
     char dims[STRATA_MAX_RANK * (CONFIG_MAX_KEY + 4)];
-    if (input->symbols[0] >= 0)
-        return variant_set(o, err, "profile.%s=%s", net->symbols[input->symbols[0]].name,
-                           batch);
+    int n;
+    const char *name = run_first_name(net, input->name, &n);
+    if (n > 0)
+        return variant_set_once(o, err, "profile.%.*s=%s", n, name, batch);
     add_dims(dims, sizeof dims, net, input);
     return variant_set(o, err, "input %s.shape=%s%s", input->name, batch, dims);
 }
@@ -89,6 +90,18 @@ static int set_batch(struct tool_options *o, const char *path, const char *batch
     return status;
 }
 
+static int set_shapes(struct tool_options *o, const struct bench_arguments *a,
+                      strata_error *err)
+{
+    struct tool_session s = {0};
+    int status =
+        engine_file_at(a->path) ? STRATA_OK : tool_open_network(&s, o, a->path, err);
+    if (status == STRATA_OK)
+        status = bench_set_shapes(o, s.network, a->shapes, err);
+    tool_close(&s);
+    return status;
+}
+
 /* The options given and those of the case. The batch of an engine that is built is
  * chosen as it runs. */
 static int case_options(struct tool_options *o, const struct bench_arguments *a,
@@ -97,6 +110,8 @@ static int case_options(struct tool_options *o, const struct bench_arguments *a,
     int status = variant_open(o, &a->common, err);
     if (status == STRATA_OK && c->precision)
         status = variant_set(o, err, "build.precision=%s", c->precision);
+    if (status == STRATA_OK && a->shapes)
+        status = set_shapes(o, a, err);
     return status == STRATA_OK && c->batch && !engine_file_at(a->path)
                ? set_batch(o, a->path, c->batch, err)
                : status;
@@ -236,6 +251,37 @@ static int export_times(const struct bench_run *run, const struct bench_argument
     return a->times_file ? bench_write_times(run, a->times_file, err) : STRATA_OK;
 }
 
+/* Everything but an engine; case_close drops it, after a failure, too. */
+static int case_open(struct bench_devices *d, struct tool_options *o,
+                     const struct bench_arguments *a, const struct bench_case *c,
+                     strata_error *err)
+{
+    int status = bench_devices_parse(d, a->common.device, err);
+    *o = (struct tool_options){0};
+    if (status == STRATA_OK)
+        status = case_options(o, a, c, err);
+    o->look = run_look;
+    o->look_of = o;
+    return status == STRATA_OK ? bench_devices_prepare(d, o, a->path, err) : status;
+}
+
+static void case_close(struct bench_devices *d, struct tool_options *o)
+{
+    bench_devices_close(d);
+    variant_close(o);
+}
+
+/* What is wrong with it; told of the last one before the first one is measured. */
+static int check_case(const struct bench_arguments *a, const struct bench_case *c,
+                      strata_error *err)
+{
+    struct tool_options options;
+    struct bench_devices devices = {0};
+    int status = case_open(&devices, &options, a, c, err);
+    case_close(&devices, &options);
+    return status;
+}
+
 static int run_case(struct bench_result *out, const struct bench_arguments *a,
                     const struct bench_case *c, strata_error *err)
 {
@@ -244,12 +290,9 @@ static int run_case(struct bench_result *out, const struct bench_arguments *a,
     const struct tool_session *const s = &devices.sessions[0];
     struct bench_run run = {0};
     const double begin = bench_now_ms();
-    int status = bench_devices_parse(&devices, a->common.device, err);
-    options = (struct tool_options){0};
+    int status = case_open(&devices, &options, a, c, err);
     if (status == STRATA_OK)
-        status = case_options(&options, a, c, err);
-    if (status == STRATA_OK)
-        status = bench_devices_open(&devices, &options, a->path, err);
+        status = bench_devices_plan(&devices, &options, err);
     if (status != STRATA_OK)
         goto done;
     out->build_ms = bench_now_ms() - begin;
@@ -281,8 +324,7 @@ static int run_case(struct bench_result *out, const struct bench_arguments *a,
         status = profile_case(s, a, settings.batch, err);
 done:
     free(run.lanes);
-    bench_devices_close(&devices);
-    variant_close(&options);
+    case_close(&devices, &options);
     return status;
 }
 
@@ -299,20 +341,33 @@ static int check_files(const struct bench_arguments *a, size_t n_cases, strata_e
                : STRATA_OK;
 }
 
+static size_t some(const struct bench_list *list)
+{
+    return list->n ? list->n : 1;
+}
+
+/* The i-th: of all precisions, batches and streams, the last of these fastest. */
+static struct bench_case case_at(const struct bench_arguments *a, size_t i)
+{
+    const size_t n_streams = some(&a->streams), n_batches = some(&a->batches);
+    return (struct bench_case){
+        a->batches.n ? a->batches.items[i / n_streams % n_batches] : NULL,
+        a->precisions.n ? a->precisions.items[i / n_streams / n_batches] : NULL,
+        a->streams.n ? a->streams.items[i % n_streams] : NULL};
+}
+
 static int run_cases(const struct bench_arguments *a, strata_error *err)
 {
-    const size_t n_batches = a->batches.n ? a->batches.n : 1;
-    const size_t n_precisions = a->precisions.n ? a->precisions.n : 1;
-    const size_t n_streams = a->streams.n ? a->streams.n : 1;
-    const size_t n = n_batches * n_precisions * n_streams;
+    const size_t n = some(&a->batches) * some(&a->precisions) * some(&a->streams);
     const bool people = for_people(a);
     struct bench_result *results = zalloc(n, sizeof *results, "results", err);
     int status = results ? check_files(a, n, err) : STRATA_ENOMEM;
+    for (size_t i = 1; i < n && status == STRATA_OK && !engine_file_at(a->path); i++) {
+        const struct bench_case c = case_at(a, i);
+        status = check_case(a, &c, err);
+    }
     for (size_t i = 0; i < n && status == STRATA_OK; i++) {
-        const struct bench_case c = {
-            a->batches.n ? a->batches.items[i / n_streams % n_batches] : NULL,
-            a->precisions.n ? a->precisions.items[i / n_streams / n_batches] : NULL,
-            a->streams.n ? a->streams.items[i % n_streams] : NULL};
+        const struct bench_case c = case_at(a, i);
         status = run_case(&results[i], a, &c, err);
         if (status == STRATA_OK && people && !a->build_only) {
             fputs(i ? "\n" : "", stdout);
@@ -376,7 +431,7 @@ const struct tool_command tool_bench = {
         "                           contexts and threads that one would have; cuda:all:\n"
         "                           every GPU\n"
         "      --averages=N         print the mean of every N runs on stderr\n"
-        "      --shapes=NAME:DIMS,...  shapes of inputs\n"
+        "      --shapes=NAME:DIMS,...  shapes of inputs, and so sizes of their names\n"
         "      --input=[NAME=]FILE  an input as in `strata run`; random by default\n"
         "      --times=FILE         write the times of every run as JSON\n"
         "      --layers             a table of the layers before each case, as `strata\n"

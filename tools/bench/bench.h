@@ -45,6 +45,7 @@ struct bench_settings {
 struct bench_arguments {
     struct tool_options common;
     const char *path;
+    const char *shapes; /* "x:1x3x224x224,y:1x10", or NULL */
     struct bench_list batches, precisions, streams;
     char **made; /* texts that common.set points to */
     size_t n_made, made_capacity;
@@ -67,6 +68,11 @@ void bench_arguments_free(struct bench_arguments *a);
 struct bench_settings bench_settings(const struct bench_arguments *a,
                                      const strata_network *net, int64_t streams);
 
+/* shapes.c: what --shapes say, as overrides; of a network (NULL: an engine, which refuses
+ * them). */
+int bench_set_shapes(struct tool_options *o, const strata_network *net, const char *list,
+                     strata_error *err);
+
 /* ---- devices.c --------------------------------------------------------------- */
 
 enum { BENCH_MAX_DEVICES = 64 };
@@ -79,8 +85,11 @@ struct bench_devices {
 };
 /* EINVAL for more than there is room for; what opening the first of cuda:all gives. */
 int bench_devices_parse(struct bench_devices *d, const char *list, strata_error *err);
-/* An engine on each; close in every case. */
-int bench_devices_open(struct bench_devices *d, struct tool_options *o, const char *path,
+/* The network, then an engine, on each: tool_prepare and tool_plan. Close in every case.
+ */
+int bench_devices_prepare(struct bench_devices *d, struct tool_options *o,
+                          const char *path, strata_error *err);
+int bench_devices_plan(struct bench_devices *d, const struct tool_options *o,
                        strata_error *err);
 void bench_devices_close(struct bench_devices *d);
 

@@ -56,16 +56,25 @@ int bench_devices_parse(struct bench_devices *d, const char *list, strata_error 
     return status;
 }
 
-int bench_devices_open(struct bench_devices *d, struct tool_options *o, const char *path,
-                       strata_error *err)
+int bench_devices_prepare(struct bench_devices *d, struct tool_options *o,
+                          const char *path, strata_error *err)
 {
     const char *given = o->device;
     int status = STRATA_OK;
     for (size_t i = 0; i < d->n && status == STRATA_OK; i++) {
         o->device = d->names[i];
-        status = tool_open_engine(&d->sessions[i], o, path, err);
+        status = tool_prepare(&d->sessions[i], o, path, err);
     }
     o->device = given;
+    return status;
+}
+
+int bench_devices_plan(struct bench_devices *d, const struct tool_options *o,
+                       strata_error *err)
+{
+    int status = STRATA_OK;
+    for (size_t i = 0; i < d->n && status == STRATA_OK; i++)
+        status = tool_plan(&d->sessions[i], o, err);
     return status;
 }
 

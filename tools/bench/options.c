@@ -209,19 +209,14 @@ static bool add_set(struct bench_arguments *a, char *text)
     return keep(a, text) && push(&o->set, &o->set_capacity, &o->n_set, text);
 }
 
-/* trtexec's "x:1x3x224x224,y:1x10", each to --set 'input x.shape=1x3x224x224'. */
+/* trtexec's "x:1x3x224x224,y:1x10", for shapes.c. */
 static bool read_shapes(struct bench_arguments *a, const char *list)
 {
+    a->shapes = list;
     while (*list) {
-        size_t n = strcspn(list, ","), name = strcspn(list, ":");
-        char *text = NULL;
+        const size_t n = strcspn(list, ","), name = strcspn(list, ":");
         if (name == 0 || name + 1 >= n)
             return bad("--shapes", list, "NAME:DIMS, as x:1x3x224x224,");
-        if (asprintf(&text, "input %.*s.shape=%.*s", (int)name, list, (int)(n - name - 1),
-                     list + name + 1) < 0)
-            text = NULL;
-        if (!add_set(a, text))
-            return false;
         list += n + (list[n] == ',');
     }
     return true;

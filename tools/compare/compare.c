@@ -71,6 +71,7 @@ struct arguments {
     bool no_fusion, isolate;
     const char **with, **dumps;
     size_t n_with, n_dumps, with_capacity, dumps_capacity;
+    char **dump_paths; /* of each dump, for A and B */
     const char *folder;
 };
 
@@ -220,16 +221,41 @@ static int side_options(struct tool_options *o, struct compare_side *s,
     return status;
 }
 
-static int open_side(struct compare_side sides[2], const struct arguments *a, int side,
-                     const char *path, bool named, strata_error *err)
+/* What a dump needs, as far as it is known before a plan. */
+static int look(const void *of, const strata_network *net, strata_error *err)
 {
-    struct compare_side *s = &sides[side];
-    struct tool_options o;
+    const struct arguments *a = of;
+    for (size_t i = 0; i < a->n_dumps; i++) {
+        bool found = false;
+        for (size_t k = 0; k < net->n_tensors && !found; k++)
+            found = strcmp(net->tensors[k].name, a->dumps[i]) == 0 &&
+                    net->tensors[k].producer >= 0;
+        if (!found)
+            return error_set(err, STRATA_ENOTFOUND,
+                             "--dump: no layer of %s makes a tensor '%s'; `strata "
+                             "explain %s --tensors` lists them",
+                             net->path, a->dumps[i], net->path);
+    }
+    return run_look(&a->common, net, err);
+}
+
+static int prepare_side(struct compare_side *s, struct tool_options *o,
+                        const struct arguments *a, int side, const char *path, bool named,
+                        strata_error *err)
+{
     if (named)
         add_label(s, path);
-    int status = side_options(&o, s, a, side, path, err);
-    if (status == STRATA_OK)
-        status = tool_open_engine(&s->session, &o, path, err);
+    int status = side_options(o, s, a, side, path, err);
+    o->look = look;
+    o->look_of = a;
+    return status == STRATA_OK ? tool_prepare(&s->session, o, path, err) : status;
+}
+
+static int run_side(struct compare_side sides[2], const struct tool_options *o,
+                    const struct arguments *a, int side, strata_error *err)
+{
+    struct compare_side *s = &sides[side];
+    int status = tool_plan(&s->session, o, err);
     if (status == STRATA_OK)
         status =
             strata_context_create(&s->context, s->session.engine, s->session.handle, err);
@@ -241,37 +267,55 @@ static int open_side(struct compare_side sides[2], const struct arguments *a, in
         status = compare_collect(s, a->isolate && side == 1 ? sides : NULL, err);
     if (!s->label[0])
         add_label(s, "as it is");
-    variant_close(&o);
+    return status;
+}
+
+/* What is wrong with the second one is told before the first one is planned and run. */
+static int open_sides(struct compare_side sides[2], const struct arguments *a,
+                      char **paths, int n, strata_error *err)
+{
+    struct tool_options o[2] = {{.format = 0}, {.format = 0}};
+    int status = STRATA_OK;
+    for (int i = 0; i < 2 && status == STRATA_OK; i++)
+        status = prepare_side(&sides[i], &o[i], a, i, paths[n == 2 ? i : 0], n == 2, err);
+    for (int i = 0; i < 2 && status == STRATA_OK; i++)
+        status = run_side(sides, &o[i], a, i, err);
+    for (int i = 0; i < 2; i++)
+        variant_close(&o[i]);
     return status;
 }
 
 /* ---- dumps --------------------------------------------------------------------------
  */
 
-/* FOLDER/TENSOR.a.npy; a '/' of the name becomes '_'. */
-static int dump_tensor(const struct arguments *a, const struct compare_side sides[2],
-                       int side, const char *name, strata_error *err)
+/* FOLDER/TENSOR.a.npy; a '/' of the name becomes '_'. They are files that the command
+ * writes, which are looked at with the networks. */
+static int name_dumps(struct arguments *a, strata_error *err)
 {
-    const struct compare_side *s = &sides[side];
+    a->dump_paths = zalloc(2 * a->n_dumps, sizeof *a->dump_paths, "paths", err);
+    if (!a->dump_paths)
+        return STRATA_ENOMEM;
+    for (size_t i = 0; i < 2 * a->n_dumps; i++) {
+        char *path = text_print("%s/%s.%c.npy", a->folder, a->dumps[i / 2], "ab"[i % 2]);
+        a->dump_paths[i] = path;
+        if (!path || !tool_output(&a->common, path))
+            return error_no_memory(err, 0, "a path");
+        for (char *p = path + strlen(a->folder) + 1; *p; p++)
+            if (*p == '/')
+                *p = '_';
+    }
+    return STRATA_OK;
+}
+
+static int dump_tensor(const struct compare_side *s, const char *name, const char *path,
+                       strata_error *err)
+{
     const struct compare_tensor *t = compare_find(s, name);
-    char *path = NULL;
-    int status = STRATA_OK;
-    if (!t)
-        return error_set(err, STRATA_ENOTFOUND,
+    return t ? values_save(&t->values, path, err)
+             : error_set(err, STRATA_ENOTFOUND,
                          "--dump: %s makes no tensor '%s' (it may be fused: try "
                          "--no-fusion)",
                          s->label, name);
-    if (asprintf(&path, "%s/%s.%c.npy", a->folder, name, "ab"[side]) < 0)
-        return error_no_memory(err, 0, "a path");
-    for (char *p = path + strlen(a->folder) + 1; *p; p++)
-        if (*p == '/')
-            *p = '_';
-    for (int i = 0; i < 2 && status == STRATA_OK; i++)
-        status = tool_refuse_source(&a->common, &sides[i].session, path, err);
-    if (status == STRATA_OK)
-        status = values_save(&t->values, path, err);
-    free(path);
-    return status;
 }
 
 static int dump(const struct arguments *a, const struct compare_side sides[2],
@@ -279,21 +323,21 @@ static int dump(const struct arguments *a, const struct compare_side sides[2],
 {
     int status = STRATA_OK;
     for (size_t i = 0; i < 2 * a->n_dumps && status == STRATA_OK; i++)
-        status = dump_tensor(a, sides, (int)(i % 2), a->dumps[i / 2], err);
+        status = dump_tensor(&sides[i % 2], a->dumps[i / 2], a->dump_paths[i], err);
     return status;
 }
 
 /* ---- the command --------------------------------------------------------------------
  */
 
-static int compare(const struct arguments *a, char **paths, int n)
+static int compare(struct arguments *a, char **paths, int n)
 {
     struct compare_side sides[2] = {{.n = 0}, {.n = 0}};
     strata_error err;
-    int status = STRATA_OK;
     error_clear(&err);
-    for (int i = 0; i < 2 && status == STRATA_OK; i++)
-        status = open_side(sides, a, i, paths[n == 2 ? i : 0], n == 2, &err);
+    int status = name_dumps(a, &err);
+    if (status == STRATA_OK)
+        status = open_sides(sides, a, paths, n, &err);
     if (status == STRATA_OK)
         status = dump(a, sides, &err);
     const int code = status == STRATA_OK ? compare_print(&sides[0], &sides[1], &a->how)
@@ -326,6 +370,9 @@ static int run_compare(int argc, char **argv)
 done:
     for (int k = 0; k < PAIRS; k++)
         free(a.pairs[k].text);
+    for (size_t i = 0; a.dump_paths && i < 2 * a.n_dumps; i++)
+        free(a.dump_paths[i]);
+    free(a.dump_paths);
     free(a.with);
     free(a.dumps);
     tool_options_free(&a.common);

@@ -30,6 +30,20 @@ int variant_set(struct tool_options *o, strata_error *err, const char *format, .
     return add(&o->set, &o->set_capacity, &o->n_set, text, err);
 }
 
+int variant_set_once(struct tool_options *o, strata_error *err, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    char *text = text_print_va(format, args);
+    va_end(args);
+    for (size_t i = 0; text && i < o->n_set; i++)
+        if (strcmp(o->set[i], text) == 0) {
+            free(text);
+            return STRATA_OK;
+        }
+    return add(&o->set, &o->set_capacity, &o->n_set, text, err);
+}
+
 int variant_define(struct tool_options *o, strata_error *err, const char *format, ...)
 {
     va_list args;

@@ -14,6 +14,9 @@ void variant_close(struct tool_options *o);
 /* One more --set, or -D. */
 int variant_set(struct tool_options *o, strata_error *err, const char *format, ...)
     PRINTF_LIKE(3, 4);
+/* The same, unless it is there already. */
+int variant_set_once(struct tool_options *o, strata_error *err, const char *format, ...)
+    PRINTF_LIKE(3, 4);
 int variant_define(struct tool_options *o, strata_error *err, const char *format, ...)
     PRINTF_LIKE(3, 4);
 

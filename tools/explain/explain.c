@@ -308,6 +308,8 @@ static int run_explain(int argc, char **argv)
         }
         note_option(&w, option);
     }
+    o.look = w.impls ? explain_look_for : NULL;
+    o.look_of = w.impls;
     if (!note_files(&o, &w)) {
         code = EXIT_USAGE;
         goto done;

@@ -57,7 +57,9 @@ void report_print_fusions(const json_t *report, int format);
 void report_print_lines(const json_t *report);
 
 /* ---- impls.c ------------------------------------------------------------ */
-/* ENOTFOUND for a layer that the network lacks, with a near name. */
+/* ENOTFOUND for a layer that the network lacks, with a near name. Before it is planned
+ * that of a merged one, which is made of theirs, may yet come. */
+int explain_look_for(const void *layer, const strata_network *net, strata_error *err);
 int explain_print_impls(const strata_engine *e, const char *layer, int format,
                         strata_error *err);
 

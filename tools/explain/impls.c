@@ -14,6 +14,30 @@ struct way {
     int64_t plan; /* PLAN_INFINITE: none */
 };
 
+static int no_layer(const char *layer, const char *const *names, size_t n,
+                    strata_error *err)
+{
+    const char *near = suggest(layer, names, n);
+    return error_set(err, STRATA_ENOTFOUND,
+                     "--impls: the network has no layer '%s'%s%s%s", layer,
+                     near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+int explain_look_for(const void *layer, const strata_network *net, strata_error *err)
+{
+    const char **names = zalloc(net->n_layers, sizeof *names, "names of layers", err);
+    bool may_be = false;
+    if (!names)
+        return STRATA_ENOMEM;
+    for (size_t i = 0; i < net->n_layers; i++) {
+        names[i] = net->layers[i].name;
+        may_be |= strstr(layer, names[i]) != NULL;
+    }
+    int status = may_be ? STRATA_OK : no_layer(layer, names, net->n_layers, err);
+    free(names);
+    return status;
+}
+
 static int find_op(int *op, const strata_engine *e, const char *layer, strata_error *err)
 {
     const struct plan_problem *p = &e->planner->model->problem;
@@ -29,13 +53,7 @@ static int find_op(int *op, const strata_engine *e, const char *layer, strata_er
             break;
         names[n++] = o->name;
     }
-    int status = STRATA_OK;
-    if (*op == (int)p->n_ops) {
-        const char *near = suggest(layer, names, n);
-        status = error_set(
-            err, STRATA_ENOTFOUND, "--impls: the network has no layer '%s'%s%s%s", layer,
-            near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-    }
+    int status = *op == (int)p->n_ops ? no_layer(layer, names, n, err) : STRATA_OK;
     free(names);
     return status;
 }

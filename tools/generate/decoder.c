@@ -34,22 +34,21 @@ static bool is_token(int dtype)
     return dtype == STRATA_INT32 || dtype == STRATA_INT64;
 }
 
-static int find_logits(struct decoder *d, const strata_engine *e, const char *name,
-                       strata_error *err)
+static int find_logits(struct decoder *d, const char *name, strata_error *err)
 {
-    const struct execution *x = e->execution;
-    for (size_t i = x->n_inputs; i < x->n_bindings; i++)
-        if (name ? strcmp(x->bindings[i].name, name) == 0
-                 : x->n_bindings - x->n_inputs == 1) {
-            d->logits = (int)i;
+    const strata_network *net = d->network;
+    const size_t n = net->n_outputs - net->n_states; /* the states' are last */
+    for (size_t i = 0; i < n; i++)
+        if (name ? strcmp(net->outputs[i].name, name) == 0 : n == 1) {
+            d->logits = (int)(net->n_inputs - net->n_states + i);
             return STRATA_OK;
         }
     if (name)
         error_set(err, STRATA_EINVAL, "--logits %s: there is no such output, but:", name);
     else
         error_set(err, STRATA_EINVAL, "which output is the logits? Add --logits NAME:");
-    for (size_t i = x->n_inputs; i < x->n_bindings; i++)
-        error_append(err, " %s", x->bindings[i].name);
+    for (size_t i = 0; i < n; i++)
+        error_append(err, " %s", net->outputs[i].name);
     return STRATA_EINVAL;
 }
 
@@ -65,15 +64,15 @@ static void range_of(const struct decoder *d, int dim, int64_t *least, int64_t *
     }
 }
 
-static int check_tokens(struct decoder *d, const strata_engine *e, strata_error *err)
+static int check_tokens(struct decoder *d, strata_error *err)
 {
+    const size_t n = d->network->n_inputs - d->network->n_states;
+    if (n != 1)
+        return error_set(err, STRATA_EINVAL,
+                         "a decoder has one input, of tokens; this network has %zu", n);
     const struct network_input *in = &d->network->inputs[0];
     const int rank = d->network->tensors[in->tensor].rank;
     int64_t least = 1, most = 1;
-    if (e->execution->n_inputs != 1)
-        return error_set(err, STRATA_EINVAL,
-                         "a decoder has one input, of tokens; this network has %zu",
-                         e->execution->n_inputs);
     if (!is_token(in->format.dtype))
         return error_set(err, STRATA_EINVAL, "input '%s' is %s; tokens are i32 or i64",
                          in->name, strata_dtype_name(in->format.dtype));
@@ -110,11 +109,15 @@ static int find_room(struct decoder *d, strata_error *err)
                      name, d->least, d->most);
 }
 
-static int check_logits(const struct decoder *d, const strata_engine *e,
-                        strata_error *err)
+static const struct network_output *logits_of(const struct decoder *d)
 {
-    const struct network_output *out =
-        &d->network->outputs[(size_t)d->logits - e->execution->n_inputs];
+    const strata_network *net = d->network;
+    return &net->outputs[(size_t)d->logits - (net->n_inputs - net->n_states)];
+}
+
+static int check_logits(const struct decoder *d, strata_error *err)
+{
+    const struct network_output *out = logits_of(d);
     const struct network_tensor *t = &d->network->tensors[out->tensor];
     const int dtype = out->format.dtype;
     if (dtype_range(dtype) == 0 || dtype == STRATA_FP64)
@@ -126,6 +129,27 @@ static int check_logits(const struct decoder *d, const strata_engine *e,
     return STRATA_OK;
 }
 
+static int describe(struct decoder *d, const strata_network *net, const char *logits,
+                    strata_error *err)
+{
+    d->network = net;
+    int status = check_tokens(d, err);
+    if (status == STRATA_OK)
+        status = find_logits(d, logits, err);
+    if (status == STRATA_OK)
+        status = find_room(d, err);
+    return status == STRATA_OK ? check_logits(d, err) : status;
+}
+
+int decoder_look(int64_t *vocabulary, const strata_network *net, const char *logits,
+                 strata_error *err)
+{
+    struct decoder d = {.n = 0};
+    int status = describe(&d, net, logits, err);
+    *vocabulary = status == STRATA_OK ? decoder_vocabulary(&d) : 0;
+    return status;
+}
+
 int decoder_open(struct decoder **out, const strata_engine *e, strata_handle *handle,
                  const char *logits, strata_error *err)
 {
@@ -133,14 +157,7 @@ int decoder_open(struct decoder **out, const strata_engine *e, strata_handle *ha
     *out = NULL;
     if (!d)
         return STRATA_ENOMEM;
-    d->network = e->network;
-    int status = check_tokens(d, e, err);
-    if (status == STRATA_OK)
-        status = find_logits(d, e, logits, err);
-    if (status == STRATA_OK)
-        status = find_room(d, err);
-    if (status == STRATA_OK)
-        status = check_logits(d, e, err);
+    int status = describe(d, e->network, logits, err);
     if (status == STRATA_OK)
         status = strata_context_create(&d->context, e, handle, err);
     if (status == STRATA_OK && d->network->n_states == 0) {
@@ -200,9 +217,7 @@ static int put_tokens(struct decoder *d, const int32_t *ids, size_t n, strata_er
 
 int64_t decoder_vocabulary(const struct decoder *d)
 {
-    const size_t index = (size_t)d->logits - d->context->engine->execution->n_inputs;
-    const struct network_tensor *t =
-        &d->network->tensors[d->network->outputs[index].tensor];
+    const struct network_tensor *t = &d->network->tensors[logits_of(d)->tensor];
     return t->dims[t->rank - 1];
 }
 

@@ -10,7 +10,10 @@
 
 struct decoder;
 /* logits: the name of an output; NULL: the only one. EINVAL tells why the network is no
- * decoder. The engine and the handle must outlive it. */
+ * decoder; before it is planned decoder_look does, which gives the vocabulary that is
+ * told below. The engine and the handle must outlive a decoder. */
+int decoder_look(int64_t *vocabulary, const strata_network *net, const char *logits,
+                 strata_error *err);
 int decoder_open(struct decoder **out, const strata_engine *e, strata_handle *handle,
                  const char *logits, strata_error *err);
 void decoder_close(struct decoder *d);

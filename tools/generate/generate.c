@@ -336,22 +336,40 @@ static int open_sampler(struct sampler **s, const struct sampling *how,
     return status;
 }
 
+/* What is generated from. */
+struct source {
+    const struct generate_options *o;
+    const struct text *text;
+};
+
+static int look(const void *of, const strata_network *net, strata_error *err)
+{
+    const struct source *s = of;
+    int64_t vocabulary;
+    int status = decoder_look(&vocabulary, net, s->o->logits, err);
+    return status == STRATA_OK ? check_tokens(s->text, vocabulary, err) : status;
+}
+
 static int generate(const struct generate_options *o, const char *path, int *code,
                     strata_error *err)
 {
     struct tool_session session = {0};
     struct text t = {.silent = o->common.format == TABLE_JSON};
+    const struct source source = {o, &t};
+    struct tool_options common = o->common;
     struct decoder *d = NULL;
     struct sampler *s = NULL;
     int32_t ends[MOST_ENDS];
     enum ending ended = ENDED_BY_LENGTH;
+    common.look = look;
+    common.look_of = &source;
     int status = text_open(&t, o->tokenizer, path, err);
     if (status == STRATA_OK)
         status = take_prompt(o, &t, err);
     if (status == STRATA_OK)
         status = take_ends(o, &t, ends, err);
     if (status == STRATA_OK)
-        status = tool_open_engine(&session, &o->common, path, err);
+        status = tool_open_engine(&session, &common, path, err);
     if (status == STRATA_OK)
         status = decoder_open(&d, session.engine, session.handle, o->logits, err);
     if (status == STRATA_OK)

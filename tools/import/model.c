@@ -177,9 +177,14 @@ static uint64_t hash_file(const struct stat *s, const char *path)
 
 static int no_cache(const char *path, const char *folder, strata_error *err)
 {
-    if (errno)
-        return error_errno(err, STRATA_EIO, "%s: is imported to %s, which cannot be made",
-                           path, folder);
+    if (errno) {
+        error_errno(err, STRATA_EIO, "%s: is imported to %s, which cannot be made", path,
+                    folder);
+        error_append(err,
+                     "; set XDG_CACHE_HOME to a folder that can be written, or write "
+                     "a network with `strata import`");
+        return STRATA_EIO;
+    }
     return error_set(err, STRATA_EIO,
                      "%s: there is no folder to import to, of this user's and to be "
                      "written: $XDG_CACHE_HOME/strata or $HOME/.cache/strata; set "

@@ -52,6 +52,8 @@ static int inspection_open(struct inspection *i, const char *path, strata_error 
 {
     *i = (struct inspection){0};
     int status = tool_file_status(engine_file_open(&i->file, path, err), err);
+    if (status != STRATA_OK && !engine_file_at(path))
+        error_append(err, "; of a network's INI file see --print and `strata explain`");
     if (status != STRATA_OK)
         return status;
     if ((status = engine_section_json(&i->device, &i->file, SECTION_DEVICE, err)) ||

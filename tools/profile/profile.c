@@ -127,6 +127,8 @@ static int profile_network(const struct arguments *a, const char *path, strata_e
 static int run_profile(int argc, char **argv)
 {
     struct arguments a = {.runs = PROFILE_RUNS, .streams = 1, .trace_runs = 3};
+    a.common.look = run_look;
+    a.common.look_of = &a.common;
     strata_error err;
     int option, code = EXIT_OK;
     error_clear(&err);

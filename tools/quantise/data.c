@@ -178,6 +178,16 @@ static int check_sources(struct data *d, const strata_network *net, strata_error
     return STRATA_OK;
 }
 
+/* The first file of each input; the others are told of as they are read. */
+static int look(const struct data *d, const strata_network *net, strata_error *err)
+{
+    int status = STRATA_OK;
+    for (size_t i = 0; i < d->n_inputs && status == STRATA_OK; i++)
+        if (!d->inputs[i].rows) /* whose shape was looked at */
+            status = run_look_at_input(net, (int)i, d->inputs[i].paths[0], 0, err);
+    return status;
+}
+
 int data_open(struct data *d, const strata_network *net, const char *const *texts,
               size_t n, strata_error *err)
 {
@@ -186,7 +196,9 @@ int data_open(struct data *d, const strata_network *net, const char *const *text
     int status = d->inputs ? STRATA_OK : STRATA_ENOMEM;
     for (size_t i = 0; i < n && status == STRATA_OK; i++)
         status = open_source(d, net, texts[i], err);
-    return status == STRATA_OK ? check_sources(d, net, err) : status;
+    if (status == STRATA_OK)
+        status = check_sources(d, net, err);
+    return status == STRATA_OK ? look(d, net, err) : status;
 }
 
 void data_close(struct data *d)

@@ -28,7 +28,7 @@ struct data {
     uint64_t kept_bytes;
 };
 /* `texts` are "[INPUT=]PATH": a folder whose files are samples, an IDX file whose images
- * are, an .npy file whose rows are, or one sample. */
+ * are, an .npy file whose rows are, or one sample. The first of each is looked at. */
 int data_open(struct data *d, const strata_network *net, const char *const *texts,
               size_t n, strata_error *err);
 void data_close(struct data *d);

@@ -20,17 +20,20 @@ static const uint64_t max_input_bytes = UINT64_C(1) << 34;
 
 /* The network's description of an input, and where its binding is. */
 struct target {
-    const strata_engine *engine;
+    const strata_network *network; /* with the dims of the run */
     const struct network_input *input;
     strata_binding binding;
-    strata_context *context;
+    strata_context *context; /* NULL: the file is looked at, and nothing is stored */
     int index;
     const char *path;
 };
 
 static int store_values(const struct target *t, const struct values *v, strata_error *err)
 {
-    void *data = zalloc(1, (size_t)t->binding.bytes, t->path, err);
+    void *data;
+    if (!t->context)
+        return STRATA_OK;
+    data = zalloc(1, (size_t)t->binding.bytes, t->path, err);
     if (!data)
         return STRATA_ENOMEM;
     int status = values_write(v, &t->binding.desc, data, err);
@@ -89,6 +92,24 @@ static bool is_other_batch(const struct target *t, const struct weight_view *v)
     return same;
 }
 
+/* How the network is given another one. */
+static void tell_batch(const strata_network *net, const struct weight_view *v,
+                       const char *input, strata_error *err)
+{
+    struct config_section *vars = config_find(net->config, "vars");
+    char dims[128];
+    int n;
+    const char *name = run_first_name(net, input, &n);
+    tool_dims(dims, sizeof dims, v->dims, v->rank);
+    if (n > 0)
+        error_append(err, "; --set profile.%.*s=%lld makes it that batch", n, name,
+                     (long long)v->dims[0]);
+    else if (vars && config_get(vars, "batch"))
+        error_append(err, "; -D batch=%lld makes it that batch", (long long)v->dims[0]);
+    else
+        error_append(err, "; --set 'input %s.shape=%s' makes it that batch", input, dims);
+}
+
 static int wrong_shape(const struct target *t, const struct weight_view *v,
                        strata_error *err)
 {
@@ -102,10 +123,7 @@ static int wrong_shape(const struct target *t, const struct weight_view *v,
               t->path, found, t->binding.name, needed,
               has_channels_last(d, v) ? "; its channels are last: transpose it" : "");
     if (is_other_batch(t, v))
-        error_append(err,
-                     "; a batch that [profile] names is another one by "
-                     "--set profile.NAME=%lld",
-                     (long long)v->dims[0]);
+        tell_batch(t->network, v, t->binding.name, err);
     return STRATA_EINVAL;
 }
 
@@ -155,6 +173,8 @@ static int from_view(const struct target *t, const struct weight_view *v,
     struct values values;
     if (!run_is_shape(t->binding.desc.dims, t->binding.desc.rank, v))
         return wrong_shape(t, v, err);
+    if (!t->context)
+        return STRATA_OK;
     int status = values_open(&values, &t->binding.desc, t->path, err);
     if (status == STRATA_OK)
         status = weights_convert(values.data, values.dtype, v->data, v->dtype,
@@ -187,15 +207,17 @@ static int from_npy(const struct target *t, strata_error *err)
 static int from_image(const struct target *t, const struct image *im, strata_error *err)
 {
     const strata_desc *d = &t->binding.desc;
-    if (im->channels == 1 && d->rank == 4 && d->dims[1] == 3)
+    static bool told; /* of a thousand grey samples the first one is enough */
+    if (t->context && im->channels == 1 && d->rank == 4 && d->dims[1] == 3 && !told) {
         log_line(STRATA_LOG_WARNING, "%s: is grey; input '%s' gets it three times",
                  t->path, t->binding.name);
+        told = true;
+    }
     int64_t count = strata_desc_count(d), one = count / (d->dims[0] ? d->dims[0] : 1);
     float *values = zalloc((size_t)count, sizeof *values, t->path, err);
     if (!values)
         return STRATA_ENOMEM;
-    int status =
-        network_image(values, t->context->active->engine->network, t->input, im, err);
+    int status = network_image(values, t->network, t->input, im, err);
     error_prefix(err, "%s", t->path);
     for (int64_t n = 1; n < d->dims[0] && status == STRATA_OK; n++)
         memcpy(values + n * one, values, (size_t)one * sizeof *values);
@@ -241,7 +263,7 @@ static int from_raw(const struct target *t, const struct file_bytes *f, strata_e
         stand_in_tell(f->data, f->size, err);
         return STRATA_EINVAL;
     }
-    return strata_copy_in(t->context, t->index, f->data, err);
+    return t->context ? strata_copy_in(t->context, t->index, f->data, err) : STRATA_OK;
 }
 
 static int from_random(const struct target *t, const char *seed, strata_error *err)
@@ -256,6 +278,8 @@ static int from_random(const struct target *t, const char *seed, strata_error *e
         return error_set(
             err, STRATA_EINVAL,
             "%s: the seed is no whole number; write random:SEED, as random:1", t->path);
+    if (!t->context)
+        return STRATA_OK;
     int64_t count = strata_desc_count(&t->binding.desc);
     float *values = zalloc((size_t)count, sizeof *values, "random input", err);
     if (!values)
@@ -307,14 +331,31 @@ static int from_file(const struct target *t, int64_t item, strata_error *err)
 static int find_target(struct target *t, strata_context *c, const strata_engine *e,
                        int index, const char *path, strata_error *err)
 {
-    *t = (struct target){.engine = e,
-                         .context = c,
+    *t = (struct target){.context = c,
                          .index = index,
                          .path = path,
                          .binding.struct_size = sizeof t->binding};
     int status = strata_context_binding(c, index, &t->binding, err);
-    if (status == STRATA_OK)
+    if (status == STRATA_OK) {
+        t->network = c->active->engine->network;
         t->input = network_find_input(e->network, t->binding.name);
+    }
+    return status;
+}
+
+/* The same before there is an engine, of a network with the dims of the run. */
+static int foresee_target(struct target *t, const strata_network *net, int index,
+                          const char *path, strata_error *err)
+{
+    const struct network_input *in = &net->inputs[index];
+    const struct network_tensor *tensor = &net->tensors[in->tensor];
+    strata_binding *b = &t->binding;
+    *t = (struct target){.network = net, .input = in, .index = index, .path = path};
+    b->name = in->name;
+    b->format = format_mask_name(format_mask(in->format), tensor->rank);
+    int status = format_desc(&b->desc, in->format, tensor->dims, tensor->rank, err);
+    if (status == STRATA_OK)
+        b->bytes = strata_desc_bytes(&b->desc);
     return status;
 }
 
@@ -338,55 +379,40 @@ int run_read_row(strata_context *c, const strata_engine *e, int index, const cha
     return status == STRATA_OK ? from_view(&t, &v, err) : status;
 }
 
+static int from_path(const struct target *t, int64_t item, strata_error *err)
+{
+    return strncmp(t->path, "random:", 7) == 0 ? from_random(t, t->path + 7, err)
+                                               : from_file(t, item, err);
+}
+
 int run_read_input(strata_context *c, const strata_engine *e, int index, const char *path,
                    int64_t item, strata_error *err)
 {
     struct target t;
     int status = find_target(&t, c, e, index, path, err);
-    if (status != STRATA_OK)
-        return status;
-    if (strncmp(path, "random:", 7) == 0)
-        return from_random(&t, path + 7, err);
-    return from_file(&t, item, err);
+    return status == STRATA_OK ? from_path(&t, item, err) : status;
 }
 
-int run_find_binding(const strata_engine *e, const char *text, bool is_input, int *index,
-                     const char **file, strata_error *err)
+int run_look_at_input(const strata_network *net, int index, const char *path,
+                      int64_t item, strata_error *err)
 {
-    const struct execution *x = e->execution;
-    size_t n = strcspn(text, "=");
-    size_t first = is_input ? 0 : x->n_inputs;
-    size_t last = is_input ? x->n_inputs : x->n_bindings;
-    *index = (int)first;
-    *file = tool_file_of(e->network, text);
-    bool named = *file != text;
-    for (size_t i = first; i < last && named; i++)
-        if (strlen(x->bindings[i].name) == n &&
-            memcmp(text, x->bindings[i].name, n) == 0) {
-            *index = (int)i;
-            return STRATA_OK;
-        }
-    if (!named && last - first == 1)
-        return STRATA_OK;
-    error_set(err, STRATA_EINVAL, "'%s': write NAME=FILE, where NAME is one of:", text);
-    for (size_t i = first; i < last; i++)
-        error_append(err, " %s", x->bindings[i].name);
-    return STRATA_EINVAL;
+    struct target t;
+    int status = foresee_target(&t, net, index, path, err);
+    return status == STRATA_OK ? from_path(&t, item, err) : status;
 }
 
 int run_read_given(strata_context *c, const strata_engine *e,
-                   const struct tool_options *o, int64_t item, bool *given,
-                   strata_error *err)
+                   const struct tool_options *o, bool *given, strata_error *err)
 {
     for (size_t i = 0; i < o->n_inputs; i++) {
         int index;
         const char *file;
-        int status = run_find_binding(e, o->inputs[i], true, &index, &file, err);
+        int status = run_find_binding(e->network, o->inputs[i], true, &index, &file, err);
         if (status == STRATA_OK && given[index])
             status = error_set(err, STRATA_EINVAL, "%s: input '%s' is given twice", file,
                                e->execution->bindings[index].name);
         if (status == STRATA_OK)
-            status = run_read_input(c, e, index, file, item, err);
+            status = run_read_input(c, e, index, file, o->item, err);
         if (status != STRATA_OK)
             return status;
         given[index] = true;
@@ -410,7 +436,7 @@ int run_read_inputs(strata_context *c, const strata_engine *e,
 {
     const struct execution *x = e->execution;
     bool *given = zalloc(x->n_bindings, sizeof *given, "inputs", err);
-    int status = given ? run_read_given(c, e, o, 0, given, err) : STRATA_ENOMEM;
+    int status = given ? run_read_given(c, e, o, given, err) : STRATA_ENOMEM;
     for (int i = 0; i < (int)x->n_inputs && status == STRATA_OK; i++) {
         char text[32];
         snprintf(text, sizeof text, "random:%d", random_seed(e, i));

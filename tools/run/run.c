@@ -31,7 +31,7 @@ enum { MOST = 1000000000 }; /* of every number */
 
 struct run_options {
     struct tool_options common;
-    int64_t top, item, repeat;
+    int64_t top, repeat;
 };
 
 static bool own_option(struct run_options *o, int option)
@@ -40,7 +40,7 @@ static bool own_option(struct run_options *o, int option)
     case OPTION_TOP:
         return tool_number(&o->top, optarg, 1, MOST, "--top");
     case OPTION_ITEM:
-        return tool_number(&o->item, optarg, 0, MOST, "--item");
+        return tool_number(&o->common.item, optarg, 0, MOST, "--item");
     case OPTION_REPEAT:
         return tool_number(&o->repeat, optarg, 1, MOST, "--repeat");
     case OPTION_DIM:
@@ -57,8 +57,7 @@ static int read_inputs(strata_context *c, const strata_engine *e,
                        const struct run_options *o, strata_error *err)
 {
     bool *given = zalloc(e->execution->n_bindings, sizeof *given, "inputs", err);
-    int status =
-        given ? run_read_given(c, e, &o->common, o->item, given, err) : STRATA_ENOMEM;
+    int status = given ? run_read_given(c, e, &o->common, given, err) : STRATA_ENOMEM;
     free(given);
     return status;
 }
@@ -90,7 +89,8 @@ static int write_outputs(strata_context *c, const strata_engine *e,
     for (size_t i = 0; i < o->common.n_outputs && status == STRATA_OK; i++) {
         int index;
         const char *file;
-        status = run_find_binding(e, o->common.outputs[i], false, &index, &file, err);
+        status =
+            run_find_binding(e->network, o->common.outputs[i], false, &index, &file, err);
         if (status == STRATA_OK)
             status = run_write_output(c, e, index, file, err);
     }
@@ -147,6 +147,8 @@ static int run_run(int argc, char **argv)
         .common = {.inputs_needed = true, .outputs_named = true, .outputs_piped = true},
         .top = 5,
         .repeat = 1};
+    o.common.look = run_look;
+    o.common.look_of = &o.common;
     strata_error err;
     int option, code = EXIT_OK;
     error_clear(&err);

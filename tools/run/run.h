@@ -8,12 +8,24 @@
 #include "engine/context/context.h"
 #include "tools/values.h"
 
-/* "NAME=FILE", or "FILE" where there is one binding of that side; see tool_file_of. */
-int run_find_binding(const strata_engine *e, const char *text, bool is_input, int *index,
-                     const char **file, strata_error *err);
+/* sizes.c: "NAME=FILE", or "FILE" where there is one binding of that side; see tool_file_of. The
+ * index is that of the binding in every engine of the network. */
+int run_find_binding(const strata_network *net, const char *text, bool is_input,
+                     int *index, const char **file, strata_error *err);
 
-/* sizes.c: of the next runs, by the options' `--dim` and the shapes of their .npy files.
- */
+/* The name that an input's shape begins with, as its section has it; "" and 0 where that
+ * is a number. */
+const char *run_first_name(const strata_network *net, const char *input, int *length);
+
+/* Of the network's names, by the options' `--dim` and the shapes of their .npy
+ * files; the largest where neither gives one. */
+struct run_sizes {
+    int64_t sizes[NETWORK_MAX_SYMBOLS];
+    bool given[NETWORK_MAX_SYMBOLS];
+};
+int run_find_sizes(struct run_sizes *s, const strata_network *net,
+                   const struct tool_options *o, strata_error *err);
+/* The next runs have those that are given. */
 int run_set_sizes(strata_context *c, const struct tool_options *o, strata_error *err);
 
 /* Fill binding `index` from a file, by content: .npy, image, IDX (item `item` of it), or
@@ -21,6 +33,11 @@ int run_set_sizes(strata_context *c, const struct tool_options *o, strata_error 
  * for integers and BOOL8. */
 int run_read_input(strata_context *c, const strata_engine *e, int index, const char *path,
                    int64_t item, strata_error *err);
+
+/* The same look at the file without an engine: an error where it would not do. net has
+ * the dims of the run. */
+int run_look_at_input(const strata_network *net, int index, const char *path,
+                      int64_t item, strata_error *err);
 
 /* The same of an IDX file that was read before. */
 int run_read_item(strata_context *c, const strata_engine *e, int index, const char *path,
@@ -32,10 +49,14 @@ bool run_is_shape(const int64_t *dims, int rank, const struct weight_view *v);
 int run_read_row(strata_context *c, const strata_engine *e, int index, const char *path,
                  const struct weight_view *all, int64_t row, strata_error *err);
 
+/* What can be told of the options' inputs, outputs and sizes before the network is
+ * planned, which may take minutes: names, shapes, kinds of files. `options`, of struct
+ * tool_options, stand beside it there as look and look_of. */
+int run_look(const void *options, const strata_network *net, strata_error *err);
+
 /* Each of the options' inputs into its binding, once; given[binding] becomes true. */
 int run_read_given(strata_context *c, const strata_engine *e,
-                   const struct tool_options *o, int64_t item, bool *given,
-                   strata_error *err);
+                   const struct tool_options *o, bool *given, strata_error *err);
 
 /* The same, and random values of its own for every input that is not given. */
 int run_read_inputs(strata_context *c, const strata_engine *e,

@@ -1,36 +1,79 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The sizes of a run: those of `--dim NAME=SIZE`, then those that the files of inputs
- * have.
+ * Which binding an option is of; and the sizes of a run: those of `--dim NAME=SIZE`, then
+ * those that the files of inputs have.
  */
 #include "tools/run/run.h"
 
 #include <strata/sizes.h>
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+int run_find_binding(const strata_network *net, const char *text, bool is_input,
+                     int *index, const char **file, strata_error *err)
+{
+    const size_t n = strcspn(text, "="), n_inputs = net->n_inputs - net->n_states;
+    const size_t count = is_input ? n_inputs : net->n_outputs - net->n_states;
+    const size_t first = is_input ? 0 : n_inputs; /* outputs are bound behind inputs */
+    *file = tool_file_of(net, text);
+    *index = (int)first;
+    if (*file == text && count == 1)
+        return STRATA_OK;
+    for (size_t i = 0; i < count && *file != text; i++) {
+        const char *name = is_input ? net->inputs[i].name : net->outputs[i].name;
+        *index = (int)(first + i);
+        if (strlen(name) == n && memcmp(text, name, n) == 0)
+            return STRATA_OK;
+    }
+    error_set(err, STRATA_EINVAL, "'%s': write NAME=FILE, where NAME is one of:", text);
+    for (size_t i = 0; i < count; i++)
+        error_append(err, " %s", is_input ? net->inputs[i].name : net->outputs[i].name);
+    return STRATA_EINVAL;
+}
+
+const char *run_first_name(const strata_network *net, const char *input, int *length)
+{
+    for (size_t i = 0; i < config_sections(net->config); i++) {
+        struct config_section *s = config_section(net->config, i);
+        const bool is = strcmp(s->kind, "input") == 0 && strcmp(s->name, input) == 0;
+        const struct config_pair *shape = is ? config_get(s, "shape") : NULL;
+        if (!shape || !isalpha((unsigned char)shape->value[0]))
+            continue;
+        for (*length = 1; isalnum((unsigned char)shape->value[*length]) ||
+                          shape->value[*length] == '_';)
+            ++*length;
+        return shape->value;
+    }
+    *length = 0;
+    return "";
+}
+
 /* "T=77"; text is the option's. */
-static int set_size(strata_context *c, const char *text, bool *given, strata_error *err)
+static int set_size(struct run_sizes *s, const strata_network *net, const char *text,
+                    strata_error *err)
 {
     const char *equals = strchr(text, '=');
     char name[CONFIG_MAX_KEY + 1], *end = NULL;
     const long long size = equals ? strtoll(equals + 1, &end, 10) : 0;
+    int symbol;
     if (!equals || equals - text > CONFIG_MAX_KEY || end == equals + 1 || *end)
         return error_set(err, STRATA_EINVAL, "--dim %s: write NAME=SIZE, as T=77", text);
     memcpy(name, text, (size_t)(equals - text));
     name[equals - text] = '\0';
-    const int symbol = network_find_symbol(c->engine->network, name);
-    if (symbol >= 0)
-        given[symbol] = true;
-    const int status = strata_context_set_dimension(c, name, size, err);
-    if (symbol < 0)
+    int status = network_require_symbol(&symbol, net, name, err);
+    if (status != STRATA_OK) {
         error_append(err,
                      "; one that has a single size there, as the batch of a model, "
                      "is given another by --set profile.%s=%lld",
                      name, size);
-    return status;
+        return status;
+    }
+    s->given[symbol] = true;
+    s->sizes[symbol] = size;
+    return network_check_size(net, symbol, size, err);
 }
 
 static bool is_npy(const char *path)
@@ -48,27 +91,26 @@ static bool is_npy(const char *path)
 
 /* Of a file's dims those that names of the input's shape stand for, unless they were
  * given; what does not fit is told when the file is read. */
-static int take_dims(strata_context *c, int index, const int64_t *dims, int rank,
-                     bool *given, strata_error *err)
+static int take_dims(struct run_sizes *s, const strata_network *net, int index,
+                     const struct weight_view *v, strata_error *err)
 {
-    const strata_network *net = c->engine->network;
     const struct network_input *in = &net->inputs[index];
     const int ones =
-        rank - net->tensors[in->tensor].rank; /* in front, left out or added */
+        v->rank - net->tensors[in->tensor].rank; /* in front, left out or added */
     int status = STRATA_OK;
     for (int d = 0; d < net->tensors[in->tensor].rank && status == STRATA_OK; d++) {
         const int symbol = in->symbols[d];
-        if (symbol < 0 || given[symbol])
+        if (symbol < 0 || s->given[symbol])
             continue;
-        given[symbol] = true;
-        status = strata_context_set_dimension(c, net->symbols[symbol].name,
-                                              d + ones < 0 ? 1 : dims[d + ones], err);
+        s->given[symbol] = true;
+        s->sizes[symbol] = d + ones < 0 ? 1 : v->dims[d + ones];
+        status = network_check_size(net, symbol, s->sizes[symbol], err);
     }
     return status;
 }
 
-static int take_file(strata_context *c, int index, const char *path, bool *given,
-                     strata_error *err)
+static int take_file(struct run_sizes *s, const strata_network *net, int index,
+                     const char *path, strata_error *err)
 {
     struct weights *w = NULL;
     if (!is_npy(path))
@@ -76,7 +118,7 @@ static int take_file(strata_context *c, int index, const char *path, bool *given
     int status = weights_open(&w, path, NULL, err);
     if (status == STRATA_OK && weights_count(w) == 1) {
         const struct weight_view v = weights_at(w, 0);
-        status = take_dims(c, index, v.dims, v.rank, given, err);
+        status = take_dims(s, net, index, &v, err);
         if (status != STRATA_OK)
             error_prefix(err, "%s", path);
     }
@@ -84,18 +126,33 @@ static int take_file(strata_context *c, int index, const char *path, bool *given
     return tool_file_status(status, err);
 }
 
-int run_set_sizes(strata_context *c, const struct tool_options *o, strata_error *err)
+int run_find_sizes(struct run_sizes *s, const strata_network *net,
+                   const struct tool_options *o, strata_error *err)
 {
-    bool given[NETWORK_MAX_SYMBOLS] = {false};
     int status = STRATA_OK;
+    *s = (struct run_sizes){.given = {false}};
+    for (size_t i = 0; i < net->n_symbols; i++)
+        s->sizes[i] = net->symbols[i].most;
     for (size_t i = 0; i < o->n_dims && status == STRATA_OK; i++)
-        status = set_size(c, o->dims[i], given, err);
+        status = set_size(s, net, o->dims[i], err);
     for (size_t i = 0; i < o->n_inputs && status == STRATA_OK; i++) {
         int index;
         const char *file;
-        status = run_find_binding(c->engine, o->inputs[i], true, &index, &file, err);
+        status = run_find_binding(net, o->inputs[i], true, &index, &file, err);
         if (status == STRATA_OK)
-            status = take_file(c, index, file, given, err);
+            status = take_file(s, net, index, file, err);
     }
+    return status;
+}
+
+int run_set_sizes(strata_context *c, const struct tool_options *o, strata_error *err)
+{
+    const strata_network *net = c->engine->network;
+    struct run_sizes s;
+    int status = run_find_sizes(&s, net, o, err);
+    for (size_t i = 0; i < net->n_symbols && status == STRATA_OK; i++)
+        if (s.given[i])
+            status =
+                strata_context_set_dimension(c, net->symbols[i].name, s.sizes[i], err);
     return status;
 }
