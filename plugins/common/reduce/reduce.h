@@ -123,32 +123,35 @@ GATHER_INLINE float gather_extreme_join(enum gather g, float a, float x)
     return g == GATHER_MAX ? (x > a ? x : a) : (x < a ? x : a);
 }
 
-/* The same; *odd becomes the largest magnitude, as bits:
- * that of a NaN is above an infinity's. */
-GATHER_INLINE float gather_extreme_step(enum gather g, float a, float x, int32_t *odd)
-{
-    const int32_t bits = (int32_t)(strata_bits_of_float(x) & 0x7fffffff);
-    *odd = bits > *odd ? bits : *odd;
-    return gather_extreme_join(g, a, x);
-}
-
+/* Lanes in four parts: two of them are looked at for a NaN by one comparison, and both
+ * extremes and what was found stay in registers where there are 16. */
 GATHER_INLINE float gather_extreme_of(enum gather g, const float *x, int64_t n)
 {
+    enum { PART = GATHER_LANES / 4 };
     float lane[GATHER_LANES];
-    int32_t odd[GATHER_LANES] = {0}, most = 0;
+    int32_t odd[PART] = {0}, any = 0;
     const int64_t whole = n / GATHER_LANES * GATHER_LANES;
     for (int i = 0; i < GATHER_LANES; i++)
         lane[i] = gather_start(g);
     for (int64_t at = 0; at < whole; at += GATHER_LANES)
 #pragma omp simd
-        for (int i = 0; i < GATHER_LANES; i++)
-            lane[i] = gather_extreme_step(g, lane[i], x[at + i], &odd[i]);
-    for (int64_t i = whole; i < n; i++)
-        lane[0] = gather_extreme_step(g, lane[0], x[i], &odd[0]);
-    for (int i = 0; i < GATHER_LANES; i++)
-        most = odd[i] > most ? odd[i] : most;
+        for (int i = 0; i < PART; i++) {
+            const float *v = x + at + i;
+            const float a = v[0], b = v[PART], c = v[2 * PART], d = v[3 * PART];
+            odd[i] |= (isunordered(a, b) ? -1 : 0) | (isunordered(c, d) ? -1 : 0);
+            lane[i] = gather_extreme_join(g, lane[i], a);
+            lane[PART + i] = gather_extreme_join(g, lane[PART + i], b);
+            lane[2 * PART + i] = gather_extreme_join(g, lane[2 * PART + i], c);
+            lane[3 * PART + i] = gather_extreme_join(g, lane[3 * PART + i], d);
+        }
+    for (int64_t i = whole; i < n; i++) {
+        any |= isnan(x[i]);
+        lane[0] = gather_extreme_join(g, lane[0], x[i]);
+    }
+    for (int i = 0; i < PART; i++)
+        any |= odd[i];
     GATHER_FOLD_ALL(gather_extreme_join)
-    return most > 0x7f800000 ? NAN : lane[0];
+    return any ? NAN : lane[0];
 }
 
 GATHER_INLINE float gather_row_of(enum gather g, const float *x, int64_t n, float shift)
