@@ -1,6 +1,6 @@
 plugin_LTLIBRARIES += plugins/reduce.la
 plugins_reduce_la_SOURCES = plugins/reduce/reduce.c
-plugins_reduce_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
+plugins_reduce_la_CFLAGS = $(CFLAGS_FOR_PLUGINS) -fno-math-errno -fno-trapping-math
 plugins_reduce_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_reduce_la_LIBADD = $(M_LIBS)
 LAYER_CASES += tests/plugins/reduce.c

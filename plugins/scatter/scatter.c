@@ -6,6 +6,10 @@
  */
 #include "plugins/scatter/scatter.h"
 
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
 #include <strata/narrow.h>
 
 #include "plugins/common/dense.h"
@@ -248,20 +252,31 @@ static void scatter_elements(const struct scatter_call *c)
     }
 }
 
-/* A part is a piece of every row where rows are long, else every PARTS-th row. */
+static int64_t scatter_threads(void)
+{
+#ifdef _OPENMP
+    return omp_get_max_threads();
+#else
+    return 1;
+#endif
+}
+
+/* A thread takes every so many-th row, or where there are few, a piece of each: rows in
+ * the order in which the updates lie, whole ones where they can be. */
 static void scatter_nd(const struct scatter_call *c)
 {
     const struct scatter_rows s = scatter_rows(&c->run->in[0], &c->run->in[1]);
     const int64_t bytes = s.tuples * s.row * c->size;
-    const int pieces = s.row >= 16 * PARTS;
-    (void)bytes; /* unused without OpenMP */
-#pragma omp parallel for schedule(static) if (bytes >= INDEX_PARALLEL)
-    for (int64_t part = 0; part < PARTS; part++) {
-        const int64_t begin = pieces ? part * s.row / PARTS : 0,
-                      end = pieces ? (part + 1) * s.row / PARTS : s.row;
+    const int64_t parts = bytes >= INDEX_PARALLEL ? scatter_threads() : 1;
+    const int pieces =
+        s.row >= 16 * parts && c->run->in[0].count / s.row < 16 * parts;
+#pragma omp parallel for schedule(static) if (parts > 1)
+    for (int64_t part = 0; part < parts; part++) {
+        const int64_t begin = pieces ? part * s.row / parts : 0,
+                      end = pieces ? (part + 1) * s.row / parts : s.row;
         for (int64_t t = 0; t < s.tuples; t++) {
             const int64_t row = scatter_target(&s, t);
-            if (row >= 0 && (pieces || row % PARTS == part))
+            if (row >= 0 && (pieces || row % parts == part))
                 c->reduce(c->reduction, c->to + (row * s.row + begin) * c->to_size,
                           (const char *)c->run->in[2].data +
                               (t * s.row + begin) * c->size,

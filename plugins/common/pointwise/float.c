@@ -190,6 +190,12 @@ static void row_mod(float *y, const float *a, const float *b, int64_t n)
     }
 }
 
+/* Both are read: a slope that is read where it is needed alone is a masked load. */
+ROW_INLINE float parametric(float x, float slope)
+{
+    return x < 0 ? x * slope : x;
+}
+
 ROW_INLINE void row_binary(int op, float *y, const float *a, const float *b, int64_t n)
 {
     switch (op) {
@@ -215,7 +221,7 @@ ROW_INLINE void row_binary(int op, float *y, const float *a, const float *b, int
     case POINTWISE_COMPARE + STRATA_COMPARE_LESS_EQUAL: LOOP(a[i] <= b[i]); break;
     case POINTWISE_COMPARE + STRATA_COMPARE_GREATER: LOOP(a[i] > b[i]); break;
     case POINTWISE_COMPARE + STRATA_COMPARE_GREATER_EQUAL: LOOP(a[i] >= b[i]); break;
-    case POINTWISE_PRELU: LOOP(a[i] < 0 ? a[i] * b[i] : a[i]); break;
+    case POINTWISE_PRELU: LOOP(parametric(a[i], b[i])); break;
     default: break;
     }
 }
@@ -234,7 +240,7 @@ ROW_INLINE void row_with_one(int op, float *y, const float *a, float b, int64_t 
     case POINTWISE_ELEMENTWISE + STRATA_MIN:
         LOOP((a[i] < b) | (a[i] != a[i]) ? a[i] : b);
         break;
-    case POINTWISE_PRELU: LOOP(a[i] < 0 ? a[i] * b : a[i]); break;
+    case POINTWISE_PRELU: LOOP(parametric(a[i], b)); break;
     case POINTWISE_COMPARE + STRATA_COMPARE_EQUAL: LOOP(a[i] == b); break;
     case POINTWISE_COMPARE + STRATA_COMPARE_NOT_EQUAL: LOOP(a[i] != b); break;
     case POINTWISE_COMPARE + STRATA_COMPARE_LESS: LOOP(a[i] < b); break;

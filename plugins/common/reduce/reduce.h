@@ -34,21 +34,21 @@ static inline float gather_start(enum gather g)
 
 #define GATHER_INLINE static inline __attribute__((always_inline))
 
-/* exp(x) to 2 units in the last place, in arithmetic that becomes vector code. */
+/* exp(x) as a part of a sum whose largest is exp(0), in arithmetic that becomes vector
+ * code and whose steps wait for few others; 0 below about -87.7, where 2^-127 has the
+ * bits of 0. log 2 as one float is off by 2^-29, which counts where n is large: not in
+ * such a sum. */
 GATHER_INLINE float gather_exp(float x)
 {
-    const float whole = x * 1.44269504f + 12582912.0f; /* rounds to a whole number */
-    const float n = whole - 12582912.0f;
-    const float r = x - n * 0.693145752f - n * 1.42860677e-6f;
-    float y = 1.98756912e-4f;
-    y = y * r + 1.39819994e-3f;
-    y = y * r + 8.33345205e-3f;
-    y = y * r + 4.16657962e-2f;
-    y = y * r + 1.66666657e-1f;
-    y = y * r + 0.5f;
-    y = y * r * r + r + 1;
-    y *= strata_float_of_bits((strata_bits_of_float(whole) << 23) + 0x3f800000);
-    return x < -87.0f ? 0 : x > 88.0f ? INFINITY : y;
+    const float magic = 0x1.8000fep23f;          /* rounds, with the exponent's bias */
+    const float least = x < -88.0f ? -88.0f : x; /* a NaN stays one */
+    const float whole = least * 1.44269504f + magic, n = whole - magic;
+    const float r = least - n * 0.693147181f, z = r * r;
+    const float low = 0x1.555492p-3f * r + 0x1.fffffcp-2f;
+    const float high = 0x1.123a2p-7f * r + 0x1.5558f2p-5f + 0x1.6a23cep-10f * z;
+    const float y = (high * z + low) * z + (r + 1);
+    const float power = strata_float_of_bits(strata_bits_of_float(whole) << 23);
+    return x > 88.0f ? INFINITY : y * power;
 }
 
 /* a with one more element; `g` is a constant where this is inlined. */
@@ -123,32 +123,35 @@ GATHER_INLINE float gather_extreme_join(enum gather g, float a, float x)
     return g == GATHER_MAX ? (x > a ? x : a) : (x < a ? x : a);
 }
 
-/* The same; *odd becomes the largest magnitude, as bits:
- * that of a NaN is above an infinity's. */
-GATHER_INLINE float gather_extreme_step(enum gather g, float a, float x, int32_t *odd)
-{
-    const int32_t bits = (int32_t)(strata_bits_of_float(x) & 0x7fffffff);
-    *odd = bits > *odd ? bits : *odd;
-    return gather_extreme_join(g, a, x);
-}
-
+/* Lanes in four parts: two of them are looked at for a NaN by one comparison, and both
+ * extremes and what was found stay in registers where there are 16. */
 GATHER_INLINE float gather_extreme_of(enum gather g, const float *x, int64_t n)
 {
+    enum { PART = GATHER_LANES / 4 };
     float lane[GATHER_LANES];
-    int32_t odd[GATHER_LANES] = {0}, most = 0;
+    int32_t odd[PART] = {0}, any = 0;
     const int64_t whole = n / GATHER_LANES * GATHER_LANES;
     for (int i = 0; i < GATHER_LANES; i++)
         lane[i] = gather_start(g);
     for (int64_t at = 0; at < whole; at += GATHER_LANES)
 #pragma omp simd
-        for (int i = 0; i < GATHER_LANES; i++)
-            lane[i] = gather_extreme_step(g, lane[i], x[at + i], &odd[i]);
-    for (int64_t i = whole; i < n; i++)
-        lane[0] = gather_extreme_step(g, lane[0], x[i], &odd[0]);
-    for (int i = 0; i < GATHER_LANES; i++)
-        most = odd[i] > most ? odd[i] : most;
+        for (int i = 0; i < PART; i++) {
+            const float *v = x + at + i;
+            const float a = v[0], b = v[PART], c = v[2 * PART], d = v[3 * PART];
+            odd[i] |= (isunordered(a, b) ? -1 : 0) | (isunordered(c, d) ? -1 : 0);
+            lane[i] = gather_extreme_join(g, lane[i], a);
+            lane[PART + i] = gather_extreme_join(g, lane[PART + i], b);
+            lane[2 * PART + i] = gather_extreme_join(g, lane[2 * PART + i], c);
+            lane[3 * PART + i] = gather_extreme_join(g, lane[3 * PART + i], d);
+        }
+    for (int64_t i = whole; i < n; i++) {
+        any |= isnan(x[i]);
+        lane[0] = gather_extreme_join(g, lane[0], x[i]);
+    }
+    for (int i = 0; i < PART; i++)
+        any |= odd[i];
     GATHER_FOLD_ALL(gather_extreme_join)
-    return most > 0x7f800000 ? NAN : lane[0];
+    return any ? NAN : lane[0];
 }
 
 GATHER_INLINE float gather_row_of(enum gather g, const float *x, int64_t n, float shift)
