@@ -179,8 +179,34 @@ Test(check_report, what_takes_nothing_is_untested_once)
     int code = command(output, "check '%s'", picky_gate());
     cr_expect_eq(code, 1, "%d\n%s", code, output);
     cr_expect_eq(count(output, "  untested: "), 1, "%s", output);
-    cr_expect_not_null(strstr(output, "N x C x H x W and N x C are needed"), "%s", output);
+    cr_expect_not_null(strstr(output, "N x C x H x W and N x C are needed"), "%s",
+                       output);
     cr_expect_null(strstr(output, "ok       values"), "%s", output);
+}
+
+/* An impl that refuses all there is, as no node is one for it, or the machine is not. */
+static const char *refusing(const char *code)
+{
+    char flags[256];
+    snprintf(flags, sizeof flags,
+             SHARED " -O1 -w -lpthread "
+                    "-DACCEPT='return STRATA_FAIL(n, %s, \"no such instructions\")'",
+             code);
+    return build("refusing.so", "faulty/layer.c", flags);
+}
+
+Test(check_report, what_this_machine_cannot_run_is_skipped)
+{
+    const char *only = "check '%s' --impl c --test values";
+    int code = command(output, only, refusing("STRATA_EDEVICE"));
+    cr_expect_eq(code, 0, "%d\n%s", code, output);
+    cr_expect_not_null(strstr(output, "this machine runs none of its impls: no such "
+                                      "instructions"),
+                       "%s", output);
+    cr_expect_null(strstr(output, "ok       values"), "%s", output);
+    code = command(output, only, refusing("STRATA_EUNSUPPORTED"));
+    cr_expect_eq(code, 1, "%d\n%s", code, output);
+    cr_expect_eq(count(output, "  untested: "), 1, "%s", output);
 }
 
 Test(check_report, several_shapes_are_tried_in_one_report)
