@@ -162,6 +162,7 @@ static void shuffle_each(const struct shuffle *s, const strata_tensor *x,
  * output. Tiles of both keep the lines of cache that are read until all of each is used.
  */
 #define TILE 16
+#define STRIP (16 * TILE) /* of the input's line, whole tiles */
 
 struct turn {
     const struct factor *factor;
@@ -234,15 +235,17 @@ static void turn_words(void *to, const void *from, int64_t to_step, int64_t from
 typedef void turn_tile(void *to, const void *from, int64_t to_step, int64_t from_step,
                        int64_t m, int64_t n);
 
-/* Tile `item` of all, those along the output's line first. */
-static void shuffle_tile(const struct turn *t, turn_tile *tile, const strata_run *r,
-                         int64_t item)
+/* Strip `item` of all, those along the output's line first: tiles one behind the other
+ * along the input's lines, as where a tile lies takes as long to find as half of one. */
+static void shuffle_strip(const struct turn *t, turn_tile *tile, const strata_run *r,
+                          int64_t item)
 {
     const size_t size = walk_element_size(r->out[0].dtype);
     const int64_t m = t->factor[t->out].n, n = t->factor[t->in].n;
-    const int64_t across = (m + TILE - 1) / TILE, down = (n + TILE - 1) / TILE;
-    const int64_t i = item % across * TILE, j = item / across % down * TILE;
-    int64_t to = i + j * t->to[t->in], from = j + i * t->from[t->out];
+    const int64_t across = (m + TILE - 1) / TILE, down = (n + STRIP - 1) / STRIP;
+    const int64_t i = item % across * TILE, begin = item / across % down * STRIP;
+    const int64_t end = n - begin < STRIP ? n : begin + STRIP;
+    int64_t to = i + begin * t->to[t->in], from = begin + i * t->from[t->out];
     int64_t rest = item / across / down;
     for (int k = 0; k < t->n; k++) {
         if (k == t->in || k == t->out)
@@ -252,9 +255,11 @@ static void shuffle_tile(const struct turn *t, turn_tile *tile, const strata_run
         to += at * t->to[k];
         from += at * t->from[k];
     }
-    tile((char *)r->out[0].data + (size_t)to * size,
-         (const char *)r->in[0].data + (size_t)from * size, t->to[t->in], t->from[t->out],
-         m - i < TILE ? m - i : TILE, n - j < TILE ? n - j : TILE);
+    for (int64_t j = begin; j < end; j += TILE, from += TILE, to += TILE * t->to[t->in])
+        tile((char *)r->out[0].data + (size_t)to * size,
+             (const char *)r->in[0].data + (size_t)from * size, t->to[t->in],
+             t->from[t->out], m - i < TILE ? m - i : TILE,
+             end - j < TILE ? end - j : TILE);
 }
 
 static void shuffle_turn(const struct turn *t, const strata_run *r)
@@ -264,11 +269,12 @@ static void shuffle_turn(const struct turn *t, const strata_run *r)
     turn_tile *tile = sizes[walk_element_size(r->out[0].dtype)];
     int64_t items = 1;
     for (int k = 0; k < t->n; k++)
-        items *= k == t->in || k == t->out ? (t->factor[k].n + TILE - 1) / TILE
-                                           : t->factor[k].n;
+        items *= k == t->in    ? (t->factor[k].n + STRIP - 1) / STRIP
+                 : k == t->out ? (t->factor[k].n + TILE - 1) / TILE
+                               : t->factor[k].n;
 #pragma omp parallel for schedule(static) if (r->out[0].count >= WALK_PARALLEL)
     for (int64_t item = 0; item < items; item++)
-        shuffle_tile(t, tile, r, item);
+        shuffle_strip(t, tile, r, item);
 }
 
 /* Whether elements lie in the order of their indices. */
