@@ -308,7 +308,7 @@ static int load_random(const struct network_weight *w, void *dst, int64_t count,
                        strata_error *err)
 {
     /* One value an output: dim 0. Vectors (biases) count as one output. */
-    int64_t fan_in = w->rank > 1 ? count / w->dims[0] : count;
+    int64_t fan_in = w->rank > 1 && w->dims[0] > 0 ? count / w->dims[0] : count;
     size_t bytes;
     if (w->dtype == STRATA_FP32) {
         weights_random(dst, count, fan_in, w->seed, w->name);

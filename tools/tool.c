@@ -218,9 +218,10 @@ static void note_costs(const struct tool_session *s, bool by_default)
         return;
     if (log_level() >= STRATA_LOG_WARNING)
         fprintf(stderr,
-                "strata: note: measured %zu costs on this machine in %.1f s, kept in %s; "
-                "--costs=analytic plans without\n",
-                r->measured, r->seconds, path);
+                "strata: note: measured %zu costs on this machine in %.1f s, kept in "
+                "%s%s; --costs=analytic plans without\n",
+                r->measured, r->seconds, path,
+                access(path, F_OK) == 0 ? "" : ".busy"); /* no quiet moment */
     free(path);
 }
 

@@ -161,6 +161,7 @@ static int ask_batcher(struct worker *w, strata_error *err)
     char how[SOAK_TEXT];
     soak_tell_batch(s, &ran, how);
     tell_wrong(w, &a, how);
+    memset(w->out, SOAK_UNWRITTEN, (size_t)n * s->row_out);
     const int again = strata_batcher_run(p->batcher, &request, err);
     if (again == STRATA_OK)
         soak_tell(s, "wrong: asked for again, %d are", count_wrong(s, &a, w->out));
@@ -226,26 +227,38 @@ static void tell_parts(struct worker *w, const struct parts *p, const struct ans
                            atomic_load(&all->workers[i].runs), all->workers[i].device);
 }
 
+/* All parts anew, where some were wrong. */
+static int run_again(struct worker *w, struct parts *p, unsigned wrong, strata_error *err)
+{
+    struct soak *s = w->process->soak;
+    memset(w->out, SOAK_UNWRITTEN, (size_t)soak_largest(s) * s->row_out);
+    const int status = strata_context_run_parts(w->context, p->parts, (size_t)p->n, err);
+    for (int i = 0; i < p->n && status == STRATA_OK; i++)
+        if (wrong >> i & 1)
+            soak_tell(s, "wrong: run again, %d are",
+                      count_wrong(s, &p->answers[i], p->answers[i].out));
+    return status;
+}
+
 static int run_parts(struct worker *w, strata_error *err)
 {
     struct soak *s = w->process->soak;
     struct parts p = {.rows = 0};
-    int again = STRATA_OK;
+    unsigned wrong = 0; /* a bit a part */
     draw_parts(w, &p);
     memset(w->out, SOAK_UNWRITTEN, (size_t)soak_largest(s) * s->row_out);
     atomic_store(&w->runs, p.rows);
     const int status = strata_context_run_parts(w->context, p.parts, (size_t)p.n, err);
-    for (int i = 0; i < p.n && status == STRATA_OK && again == STRATA_OK; i++) {
+    for (int i = 0; i < p.n && status == STRATA_OK; i++) {
         const struct answer *a = &p.answers[i];
         char how[SOAK_TEXT];
         if (!is_wrong(w, a))
             continue;
+        wrong |= 1U << i;
         tell_parts(w, &p, a, how);
         tell_wrong(w, a, how);
-        again = strata_context_run_parts(w->context, p.parts, (size_t)p.n, err);
-        if (again == STRATA_OK)
-            soak_tell(s, "wrong: run again, %d are", count_wrong(s, a, a->out));
     }
+    const int again = wrong ? run_again(w, &p, wrong, err) : STRATA_OK;
     atomic_store(&w->runs, 0);
     return status == STRATA_OK ? again : status;
 }
@@ -353,7 +366,8 @@ int soak_work(struct soak *s, int way, unsigned seed, double seconds, bool in_or
         return 1; /* the process's end gives all memory back */
     }
     if (!in_order) {
-        const struct timespec t = {(time_t)seconds, 0};
+        const time_t whole = (time_t)seconds;
+        const struct timespec t = {whole, (long)((seconds - (double)whole) * 1e9)};
         nanosleep(&t, NULL);
         return SOAK_LEFT;
     }

@@ -110,13 +110,13 @@ uint64_t trial_further_types(const struct trial *t);
 /* trial_variant.c */
 /* harness_run with this trial's values. */
 int trial_run(struct trial *t, int row, const strata_epilogue *e);
-/* Whether its values cost more than all else: impls are asked before any are laid out, and
- * each goes through one math mode and all its tails at once, as in a sweep. */
+/* Whether its values cost more than all else: impls are asked before any are laid out,
+ * and each goes through one math mode and all its tails at once, as in a sweep. */
 bool trial_is_large(const struct trial *t);
 /* The mode that a combination runs in beside the default one. */
 int trial_other_mode(struct trial *t);
-/* Every variant of this trial's combination that the impl's flags claim, in the math modes
- * there are. */
+/* Every variant of this trial's combination that the impl's flags claim, in the math
+ * modes there are. */
 void trial_combination(struct trial *t, int row);
 
 /* trial.c */

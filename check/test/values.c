@@ -44,7 +44,7 @@ static bool is_elsewhere(const struct check_child *c, const struct harness_tally
 {
     bool elsewhere = false;
     for (size_t i = 0; tally && i < c->layer->n_impls; i++) {
-        if (tally[i].vetoed > 0 && tally[i].lacking == 0)
+        if (tally[i].lacking < tally[i].vetoed)
             return false;
         elsewhere = elsewhere || tally[i].lacking > 0;
     }

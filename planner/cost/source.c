@@ -32,19 +32,29 @@ static int read_saved(struct cost_table *t, const char *path, strata_error *err)
     return status;
 }
 
-/* What others saved meanwhile stays; of one cost ours, by which the plan was made. */
-static int save_table(const struct cost_table *t, const char *path, strata_error *err)
+/* What others saved meanwhile stays, unless the file begins anew, but for what `without`
+ * has; of one cost ours, by which the plan was made. */
+static int save_table(const struct cost_table *t, const char *path, bool anew,
+                      const struct cost_table *without, strata_error *err)
 {
-    struct cost_table all;
+    struct cost_table saved, all;
     const int lock = file_lock(path); /* until what others saved is written with ours */
+    cost_table_init(&saved, t->device);
     cost_table_init(&all, t->device);
-    const bool none = access(path, F_OK) != 0 && errno == ENOENT;
-    int status = none ? STRATA_OK : cost_table_read(&all, path, err);
+    const bool none = anew || (access(path, F_OK) != 0 && errno == ENOENT);
+    int status = none ? STRATA_OK : cost_table_read(&saved, path, err);
+    for (size_t i = 0; i < saved.n && status == STRATA_OK; i++)
+        if (!without || !cost_table_find(without, saved.entries[i].key))
+            status =
+                cost_table_put(&all, saved.entries[i].key, saved.entries[i].cost, err);
     for (size_t i = 0; i < t->n && status == STRATA_OK; i++)
         status = cost_table_put(&all, t->entries[i].key, t->entries[i].cost, err);
-    if (status == STRATA_OK)
+    if (status == STRATA_OK && all.n == 0)
+        unlink(path);
+    else if (status == STRATA_OK)
         status = cost_table_write(&all, path, err);
     file_unlock(lock);
+    cost_table_free(&saved);
     cost_table_free(&all);
     return status;
 }
@@ -127,7 +137,7 @@ static int plan_with_file(struct planner *planner, struct cost_table *table,
     if (!planner->costs.measured || !o->save)
         return status;
     tell_busy(planner, source, "they are saved with the others");
-    int saved = save_table(table, o->save, err);
+    int saved = save_table(table, o->save, false, NULL, err);
     if (saved == STRATA_OK)
         tell_kept(status, planner, o->save, err);
     return status != STRATA_OK ? status : saved;
@@ -140,28 +150,25 @@ static char *busy_path(const char *path)
     return text_print("%s.busy", path);
 }
 
-/* anew: what was saved before goes. */
-static int save_part(const struct cost_table *t, const char *path, bool anew, bool loaded,
-                     strata_error *err)
-{
-    struct cost_table part;
-    int status = cost_table_part(&part, t, loaded, err);
-    if (status == STRATA_OK && anew)
-        unlink(path);
-    if (status == STRATA_OK && part.n > 0)
-        status = save_table(&part, path, err);
-    cost_table_free(&part);
-    return status;
-}
-
+/* Quiet costs, and the others beside them, of which those that are quiet now go. anew:
+ * what was saved before goes. */
 static int save_parts(const struct cost_table *t, const char *path, bool anew,
                       strata_error *err)
 {
+    struct cost_table quiet, loaded;
     char *busy = busy_path(path);
-    int status = busy ? save_part(t, path, anew, false, err)
-                      : error_no_memory(err, 0, "the name of a cost file");
+    cost_table_init(&loaded, t->device);
+    int status = cost_table_part(&quiet, t, false, err);
     if (status == STRATA_OK)
-        status = save_part(t, busy, anew, true, err);
+        status = cost_table_part(&loaded, t, true, err);
+    if (status == STRATA_OK && !busy)
+        status = error_no_memory(err, 0, "the name of a cost file");
+    if (status == STRATA_OK && quiet.n > 0)
+        status = save_table(&quiet, path, anew, NULL, err);
+    if (status == STRATA_OK && (loaded.n > 0 || access(busy, F_OK) == 0))
+        status = save_table(&loaded, busy, anew, &quiet, err);
+    cost_table_free(&quiet);
+    cost_table_free(&loaded);
     free(busy);
     return status;
 }
@@ -195,15 +202,24 @@ static int read_cache(struct cost_table *t, const char *path)
     return found;
 }
 
-/* Costs of busy hours, where this is one. */
+/* Whether it has a cost that `known` lacks. */
+static bool has_more(const struct cost_table *t, const struct cost_table *known)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (!cost_table_find(known, t->entries[i].key))
+            return true;
+    return false;
+}
+
+/* Costs of busy hours, where this is one and they are needed. */
 static void read_busy(struct cost_table *t, const struct planner *planner,
                       const char *path)
 {
     struct cost_table busy;
     char *name = busy_path(path);
     cost_table_init(&busy, t->device);
-    if (name && access(name, F_OK) == 0 && busy_now(planner->threads) &&
-        read_cache(&busy, name) == STRATA_OK) {
+    if (name && access(name, F_OK) == 0 && read_cache(&busy, name) == STRATA_OK &&
+        has_more(&busy, t) && busy_now(planner->threads)) {
         for (size_t i = 0; i < busy.n; i++)
             busy.entries[i].cost.loaded = true;
         cost_table_merge(t, &busy, NULL); /* no memory: it is measured anew */
@@ -230,7 +246,8 @@ static int plan_with_cache(struct planner *planner, struct cost_table *table,
     if (planner->costs.kept)
         tell_kept(status, planner, path, err);
     tell_busy(planner, source,
-              "later builds measure these anew; or plan with --costs=analytic");
+              "builds on a quiet machine measure these anew; or plan with "
+              "--costs=analytic");
     free(path);
     return status;
 }
@@ -241,7 +258,7 @@ int cost_save(const struct planner *planner, const struct cost_table *measured,
     const struct cost_options *o = &planner->network->build.costs;
     char *path = NULL;
     if (o->save)
-        return save_table(measured, o->save, err);
+        return save_table(measured, o->save, false, NULL, err);
     if (o->kind != COSTS_DEFAULT)
         return STRATA_OK;
     int status = cost_cache_path(&path, &planner->device.properties, NULL);

@@ -82,6 +82,7 @@ static int take_over(struct planner *to, const struct planner *from, strata_erro
     to->costs.solved += from->costs.solved;
     to->costs.seconds += from->costs.seconds;
     to->costs.kept |= from->costs.kept;
+    to->costs.mended += from->costs.mended;
     to->costs.loaded += from->costs.loaded;
     return cost_table_merge(&to->known, &from->known, err);
 }

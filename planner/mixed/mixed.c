@@ -110,6 +110,7 @@ static void add_report(struct cost_report *to, const struct cost_report *from)
     to->solved += from->solved;
     to->seconds += from->seconds;
     to->kept |= from->kept;
+    to->mended += from->mended;
     to->loaded += from->loaded;
 }
 

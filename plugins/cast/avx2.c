@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Cast's loops for processors with AVX2 and FMA, and two that the compiler's vectors serve
- * badly there.
+ * Cast's loops for processors with AVX2 and FMA, and two that the compiler's vectors
+ * serve badly there.
  */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #pragma GCC target("avx2,fma,f16c")
@@ -28,7 +28,8 @@ static void int32_of_float(void *dst, const void *src, size_t n, int saturate)
     int32_t *d = dst;
     size_t i = 0;
     for (; i + 8 <= n; i += 8)
-        _mm256_storeu_si256((__m256i *)(void *)(d + i), truncated(_mm256_loadu_ps(s + i)));
+        _mm256_storeu_si256((__m256i *)(void *)(d + i),
+                            truncated(_mm256_loadu_ps(s + i)));
     cast_int32_fp32(d + i, s + i, n - i, saturate);
 }
 

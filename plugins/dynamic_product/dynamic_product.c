@@ -61,12 +61,16 @@ static int check_inputs(const strata_node *n)
                            "x has rank %d and dtype number %d; needed are rows of u8, as "
                            "DynamicQuantize gives them",
                            (int)x->rank, (int)x->dtype);
-    if (dense_count(scale) != 1 || dense_count(zero) != 1 ||
-        scale->dtype != STRATA_FP32 || zero->dtype != STRATA_UINT8)
+    if (dense_count(scale) != 1 || dense_count(zero) != 1)
+        return STRATA_FAIL(
+            n, STRATA_EINVAL,
+            "scale and zero have %lld and %lld elements; needed is one each",
+            (long long)dense_count(scale), (long long)dense_count(zero));
+    if (scale->dtype != STRATA_FP32 || zero->dtype != STRATA_UINT8)
         return STRATA_FAIL(n, STRATA_EINVAL,
-                           "scale and zero have %lld and %lld elements; needed is one of "
-                           "fp32 and one of u8",
-                           (long long)dense_count(scale), (long long)dense_count(zero));
+                           "scale and zero have dtype numbers %d and %d; needed are fp32 "
+                           "and u8, as DynamicQuantize gives them",
+                           (int)scale->dtype, (int)zero->dtype);
     return STRATA_OK;
 }
 

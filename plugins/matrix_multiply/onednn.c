@@ -96,11 +96,11 @@ static int check(const strata_node *n, const struct matrix_product *p)
     if (whole && (bias || c || params->alpha != 1))
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
                            "oneDNN adds to and scales whole numbers in FP32");
-    if (whole && (matrix_second(n->n_in, n->in, n->weight)->dtype != STRATA_INT8 ||
-                  !onednn_has(dnnl_cpu_isa_avx512_core_vnni)))
-        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
-                           "oneDNN multiplies by int8, and without the CPU's VNNI its "
-                           "sums of two saturate");
+    if (whole && matrix_second(n->n_in, n->in, n->weight)->dtype != STRATA_INT8)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "oneDNN multiplies by int8");
+    if (whole && !onednn_has(dnnl_cpu_isa_avx512_core_vnni))
+        return STRATA_FAIL(n, STRATA_EDEVICE,
+                           "without the CPU's VNNI oneDNN's sums of two saturate");
     if (a == STRATA_BF16 && !onednn_has(dnnl_cpu_isa_avx512_core_bf16))
         return STRATA_FAIL(n, STRATA_EDEVICE, "this CPU has no BF16 products");
     return STRATA_OK;

@@ -291,7 +291,8 @@ def _check_save(path: AnyPath | None, save: AnyPath) -> None:
     folder = os.path.dirname(name) or "."
     if not os.access(folder, os.W_OK | os.X_OK):
         raise _errors.NotFound(f"{name}: cannot write in folder '{folder}'", 5)
-    if path is not None and os.path.exists(name) and os.path.samefile(path, save):
+    if path is not None and os.path.exists(path) and os.path.exists(name) \
+            and os.path.samefile(path, save):
         raise _errors.ArgumentError(
             f"{name}: would be replaced, but the network is made of it; name another file", 1)
 

@@ -101,6 +101,23 @@ Test(functions, are_within_units_of_the_last_place)
         check(&functions[i]);
 }
 
+/* Who takes 1 - y^2, or atanh, of what is above 1 gets no number. */
+Test(functions, tanh_and_erf_are_at_most_one)
+{
+    static const int ops[] = {UNARY(TANH), UNARY(ERF), ACTIVATION(TANH)};
+    const struct pointwise_constants k = {.alpha = 1, .beta = 1};
+    float x[POINTWISE_ROW], y[POINTWISE_ROW], at = 3;
+    for (size_t i = 0; i < ARRAY_LENGTH(ops); i++, at = 3)
+        while (at < 10) { /* every float from 3 on */
+            for (int j = 0; j < POINTWISE_ROW; j++)
+                x[j] = at = nextafterf(at, 10);
+            pointwise_float.apply(ops[i], &k, y, x, x, x, POINTWISE_ROW);
+            for (int j = 0; j < POINTWISE_ROW; j++)
+                cr_assert(y[j] <= 1, "op %d of %a: %a", ops[i], (double)x[j],
+                          (double)y[j]);
+        }
+}
+
 /* What C's functions give, bit for bit but for a NaN's. */
 Test(functions, keep_zeros_infinities_and_nan)
 {

@@ -55,6 +55,9 @@ for sizes in '--shapes x:2x7' '--shapes x:1x7 --batch 2' '--batch 2 --dim T=7'; 
 done
 expect 2 "shapes x:2: input 'x' is batch x T: 2 numbers are needed, not 1" 'and tells how many there are' \
     env XDG_CACHE_HOME="$scratch/c" $strata bench "$scratch/free.onnx" --shapes x:2
+expect 2 "dim 0 of 'x' is 3 by the names' sizes, not 2" 'two sizes of a name are refused' \
+    env XDG_CACHE_HOME="$scratch/c" $strata bench "$scratch/free.onnx" \
+    --shapes x:2x7,x:3x7
 expect 0 '"profile": "T",' 'the report has the sizes' \
     $strata import "$scratch/free.onnx" --report -
 

@@ -99,6 +99,11 @@ static int set_shapes(struct tool_options *o, const struct bench_arguments *a,
     if (status == STRATA_OK)
         status = bench_set_shapes(o, s.network, a->shapes, err);
     tool_close(&s);
+    s = (struct tool_session){0};
+    if (status == STRATA_OK && !engine_file_at(a->path) &&
+        (status = tool_open_network(&s, o, a->path, err)) == STRATA_OK)
+        status = bench_check_shapes(s.network, a->shapes, err);
+    tool_close(&s);
     return status;
 }
 

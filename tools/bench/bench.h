@@ -72,6 +72,8 @@ struct bench_settings bench_settings(const struct bench_arguments *a,
  * them). */
 int bench_set_shapes(struct tool_options *o, const strata_network *net, const char *list,
                      strata_error *err);
+/* EINVAL where the network with those overrides has other shapes than the list says. */
+int bench_check_shapes(const strata_network *net, const char *list, strata_error *err);
 
 /* ---- devices.c --------------------------------------------------------------- */
 

@@ -100,3 +100,34 @@ int bench_set_shapes(struct tool_options *o, const strata_network *net, const ch
     }
     return status;
 }
+
+/* Of a sum's number, and of a name that has two sizes, one would run that was not asked
+ * for: so what is there is looked at. net: with the sizes set. */
+static int check_input(const strata_network *net, const struct network_input *in,
+                       const char *dims, strata_error *err)
+{
+    const struct network_tensor *t = &net->tensors[in->tensor];
+    struct part given;
+    for (int d = 0; d < t->rank && next_part(&given, &dims); d++)
+        if (strtoll(given.text, NULL, 10) != t->dims[d])
+            return error_set(err, STRATA_EINVAL,
+                             "--shapes: dim %d of '%s' is %lld by the names' sizes, not "
+                             "%.*s; give one size for each name, and sums as they are",
+                             d, in->name, (long long)t->dims[d], given.length,
+                             given.text);
+    return STRATA_OK;
+}
+
+int bench_check_shapes(const strata_network *net, const char *list, strata_error *err)
+{
+    int status = STRATA_OK;
+    for (; *list && status == STRATA_OK;
+         list += strcspn(list, ","), list += *list == ',') {
+        const size_t n = strcspn(list, ",:");
+        for (size_t i = 0; i < net->n_inputs && list[n] == ':'; i++)
+            if (strlen(net->inputs[i].name) == n &&
+                memcmp(net->inputs[i].name, list, n) == 0 && status == STRATA_OK)
+                status = check_input(net, &net->inputs[i], list + n + 1, err);
+    }
+    return status;
+}

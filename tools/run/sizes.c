@@ -45,6 +45,9 @@ const char *run_first_name(const strata_network *net, const char *input, int *le
         for (*length = 1; isalnum((unsigned char)shape->value[*length]) ||
                           shape->value[*length] == '_';)
             ++*length;
+        const size_t blanks = strspn(shape->value + *length, " \t");
+        if (shape->value[(size_t)*length + blanks] == '+')
+            break; /* a sum is no name's size */
         return shape->value;
     }
     *length = 0;
