@@ -39,12 +39,13 @@ static bool has_tried(const struct check_child *c)
     return c->report->runs > 0 || c->report->n_findings > 0;
 }
 
-/* Whether each impl that was asked said that it is not for this machine. */
+/* Whether each impl that was asked said that it is not for this machine: of one case is
+ * enough, which another machine would have run. */
 static bool is_elsewhere(const struct check_child *c, const struct harness_tally *tally)
 {
     bool elsewhere = false;
     for (size_t i = 0; tally && i < c->layer->n_impls; i++) {
-        if (tally[i].lacking < tally[i].vetoed)
+        if (tally[i].vetoed > 0 && tally[i].lacking == 0)
             return false;
         elsewhere = elsewhere || tally[i].lacking > 0;
     }
