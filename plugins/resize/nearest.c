@@ -11,7 +11,8 @@
 #include "plugins/common/walk.h"
 #include "plugins/resize/plan.h"
 
-#define BLOCK 16 /* rows that a thread takes at once */
+#define BLOCK 16          /* rows that a thread takes at once */
+#define CACHED (4L << 20) /* bytes of an output that a cache holds */
 
 struct nearest {
     const char *from;
@@ -20,7 +21,8 @@ struct nearest {
     const struct resize_plan_axis *row; /* NULL: nothing is resized */
     int64_t *at[RESIZE_AXES];           /* offsets in the input; of the row axis, in it */
     int64_t size, row_out;              /* bytes of an element; elements of a row */
-    int twice;                          /* each element of a row is there two times */
+    int twice;                          /* each element of a row is there two times, */
+    int cached;                         /* and of a small output */
 };
 
 size_t resize_nearest_workspace(const strata_node *n)
@@ -55,12 +57,13 @@ static int32_t outer_axes(const struct nearest *c)
     return c->plan.n - (c->row != NULL);
 }
 
-/* Where a row lies, and the input row it comes from. */
-static void locate(const struct nearest *c, const struct resize_place *p, int64_t *to,
-                   int64_t *from)
+/* Where rows at a place of the first n axes begin, and the input's that they come from.
+ */
+static void locate(const struct nearest *c, const struct resize_place *p, int32_t n,
+                   int64_t *to, int64_t *from)
 {
     *to = *from = 0;
-    for (int32_t k = 0; k < outer_axes(c); k++) {
+    for (int32_t k = 0; k < n; k++) {
         const struct resize_plan_axis *a = &c->plan.axis[k];
         *to += p->index[k] * a->to;
         *from += a->taps < 0 ? p->index[k] * a->from : c->at[a->taps][p->index[k]];
@@ -78,6 +81,34 @@ static void locate(const struct nearest *c, const struct resize_place *p, int64_
         for (int64_t j = 0; j < c->row_out; j++)                                         \
             ((type *)(void *)to)[j] = ((const type *)(const void *)from)[at[j]];         \
     return
+
+/* Two rows of elements that are there two times, from one. Copied, the second would wait
+ * for the first's stores. Where stores go to memory, rows in their order are faster. */
+#define TWICE(type)                                                                      \
+    static void twice_##type(void *one, void *other, const void *from, int64_t n)        \
+    {                                                                                    \
+        type *restrict a = one, *restrict b = other;                                     \
+        const type *restrict x = from;                                                   \
+        for (int64_t j = 0; j < n; j++)                                                  \
+            a[2 * j] = a[2 * j + 1] = b[2 * j] = b[2 * j + 1] = x[j];                    \
+    }
+TWICE(uint8_t)
+TWICE(uint16_t)
+TWICE(uint32_t)
+TWICE(uint64_t)
+#undef TWICE
+
+typedef void twice_fn(void *one, void *other, const void *from, int64_t n);
+
+/* NULL: rows are picked one by one. */
+static twice_fn *twice_of(const struct nearest *c)
+{
+    static twice_fn *const sizes[] = {[1] = twice_uint8_t,
+                                      [2] = twice_uint16_t,
+                                      [4] = twice_uint32_t,
+                                      [8] = twice_uint64_t};
+    return c->twice && c->cached && c->plan.lanes == 1 ? sizes[c->size] : NULL;
+}
 
 static void pick_row(const struct nearest *c, char *to, const char *from)
 {
@@ -102,33 +133,53 @@ static void pick_row(const struct nearest *c, char *to, const char *from)
     }
 }
 
+/* Rows [begin, end) along the last of the outer axes, at a place of those before it. */
+static void make_rows(const struct nearest *c, const struct resize_place *place,
+                      int64_t begin, int64_t end)
+{
+    const int32_t outer = outer_axes(c);
+    const struct resize_plan_axis none = {.taps = -1};
+    const struct resize_plan_axis *a = outer > 0 ? &c->plan.axis[outer - 1] : &none;
+    const int64_t *at = a->taps < 0 ? NULL : c->at[a->taps];
+    twice_fn *const both = at ? twice_of(c) : NULL;
+    int64_t to, from, last = -1;
+    locate(c, place, outer - 1, &to, &from);
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t source = from + (at ? at[i] : i * a->from);
+        char *row = c->to + (to + i * a->to) * c->size;
+        if (both && i + 1 < end && at[i + 1] == at[i]) {
+            both(row, row + a->to * c->size, c->from + source * c->size, c->row_out / 2);
+            i++;
+        } else if (source == last && !c->twice) {
+            memcpy(row, row - a->to * c->size, (size_t)(c->row_out * c->size));
+        } else {
+            pick_row(c, row, c->from + source * c->size);
+        }
+        last = source;
+    }
+}
+
 int resize_nearest_run(const strata_run *r)
 {
     const strata_tensor *x = &r->in[0], *y = &r->out[0];
     struct nearest c = {.from = x->data, .to = y->data, .size = index_size(y->dtype)};
-    int64_t rows = 1;
     c.plan = resize_plan(r->params, x, y);
     c.row = c.plan.n ? &c.plan.axis[c.plan.n - 1] : NULL;
     c.row_out = c.plan.lanes * (c.row ? c.row->n : 1);
+    c.cached = y->count <= CACHED / c.size;
     make_tables(&c, r->params, r->workspace);
-    for (int32_t k = 0; k < c.plan.n - 1; k++)
-        rows *= c.plan.axis[k].n;
+    const int32_t outer = outer_axes(&c);
+    const int64_t rows = outer > 0 ? c.plan.axis[outer - 1].n : 1;
+    const int64_t blocks = (rows + BLOCK - 1) / BLOCK;
+    int64_t items = blocks;
+    for (int32_t k = 0; k < outer - 1; k++)
+        items *= c.plan.axis[k].n;
 #pragma omp parallel for schedule(static) if (y->count >= WALK_PARALLEL)
-    for (int64_t block = 0; block < (rows + BLOCK - 1) / BLOCK; block++) {
-        int64_t last = -1, last_to = 0, to, from;
-        struct resize_place place =
-            resize_place_of(&c.plan, outer_axes(&c), block * BLOCK);
-        for (int64_t i = block * BLOCK; i < rows && i < (block + 1) * BLOCK; i++) {
-            locate(&c, &place, &to, &from);
-            resize_advance(&place, &c.plan, outer_axes(&c));
-            if (from == last)
-                memcpy(c.to + to * c.size, c.to + last_to * c.size,
-                       (size_t)(c.row_out * c.size));
-            else
-                pick_row(&c, c.to + to * c.size, c.from + from * c.size);
-            last = from;
-            last_to = to;
-        }
+    for (int64_t item = 0; item < items; item++) {
+        const struct resize_place place =
+            resize_place_of(&c.plan, outer - 1, item / blocks);
+        const int64_t begin = item % blocks * BLOCK, end = begin + BLOCK;
+        make_rows(&c, &place, begin, end < rows ? end : rows);
     }
     walk_clear_pads(y);
     return STRATA_OK;
