@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "planner/cost/progress.h"
+#include "planner/cost/timer.h"
 #include "planner/view.h"
 
 /* ---- the problem's numbers ----------------------------------------------------- */
@@ -123,12 +124,6 @@ int costing_open(struct costing *c, strata_error *err)
     return status;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* What the model's costs are multiplied by where they stand beside measured ones: the
  * median of measured over modelled. A slower machine's impls, and a busy one's, would
  * else lose to those that were not measured. */
@@ -143,7 +138,7 @@ static double guess_scale(const struct costing *c)
             ratios[n++] = (double)cost->ns * PLAN_UNIT_PER_NS / (double)c->slots[i].guess;
     }
     if (n > 0)
-        qsort(ratios, n, sizeof *ratios, ascending);
+        qsort(ratios, n, sizeof *ratios, timer_ascending);
     const double scale = n < FEW ? 1 : ratios[n / 2];
     free(ratios);
     return scale;
