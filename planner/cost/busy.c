@@ -9,10 +9,10 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "core/text.h"
 #include "io/file.h"
+#include "planner/cost/progress.h"
 
 #define SHARE 0.25 /* of a second, waited by all */
 #define SPIN 0.06  /* s: longer than others keep a processor at a time */
@@ -56,20 +56,13 @@ struct spinner {
     double waited;
 };
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static void *spin(void *of)
 {
     struct spinner *s = of;
     struct busy_times before = {0}, after = {0};
-    const double end = now() + SPIN;
+    const double end = progress_now() + SPIN;
     add_thread(&before, "/proc/thread-self/schedstat");
-    while (now() < end)
+    while (progress_now() < end)
         ;
     add_thread(&after, "/proc/thread-self/schedstat");
     s->waited = after.waited - before.waited;
