@@ -68,7 +68,7 @@ enum {
     STRATA_EBUSY = 8,        /* the object is in use by another thread */
     STRATA_EMODULE = 9,      /* a plugin file was refused */
     STRATA_EPLAN = 10,       /* no plan satisfies the constraints */
-    STRATA_EDEVICE = 11,     /* a device operation failed */
+    STRATA_EDEVICE = 11,     /* a device failed; from accept: is none for me */
     STRATA_EDEVICELOST = 12, /* the device is unusable until the process ends */
     STRATA_EMISMATCH = 13,   /* results or records disagree */
     STRATA_EINTERNAL = 14    /* a defect in Strata or in a plugin */
