@@ -54,13 +54,13 @@ ROW_INLINE float line_powers(float *y, const float *x, float maximum, int64_t n)
     for (int64_t at = 0; at < whole; at += POWER_LANES)
 #pragma omp simd
         for (int i = 0; i < POWER_LANES; i++) {
-            const float power = exp_falling(x[at + i] - maximum, bounds);
+            const float power = exp_of_sum(x[at + i] - maximum, bounds);
             lane[i] += power;
             if (y)
                 y[at + i] = power;
         }
     for (int64_t i = whole; i < n; i++) {
-        const float power = exp_falling(x[i] - maximum, bounds);
+        const float power = exp_of_sum(x[i] - maximum, bounds);
         sum += power;
         if (y)
             y[i] = power;
@@ -97,7 +97,7 @@ ROW_INLINE void sum_of(float *sum, const float *x, const float *maximum, int64_t
     const struct bounds bounds = EXP_BOUNDS;
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
-        sum[i] += exp_falling(x[i] - maximum[i], bounds);
+        sum[i] += exp_of_sum(x[i] - maximum[i], bounds);
 }
 
 ROW_INLINE void result_of(float *y, const float *x, const float *maximum,
@@ -111,7 +111,7 @@ ROW_INLINE void result_of(float *y, const float *x, const float *maximum,
     else
 #pragma omp simd
         for (int64_t i = 0; i < n; i++)
-            y[i] = exp_falling(x[i] - maximum[i], bounds) * factor[i];
+            y[i] = exp_of_sum(x[i] - maximum[i], bounds) * factor[i];
 }
 
 #define ROWS(name, target)                                                               \

@@ -320,6 +320,15 @@ FUNCTION float exp_falling(float x, struct bounds b)
     return exp_inside(above(x, b));
 }
 
+/* The same as a part of a sum whose largest is exp(0), by log 2 as one float: off by
+ * n*2^-29, which is less than x was rounded by. */
+FUNCTION float exp_of_sum(float x, struct bounds b)
+{
+    const float magic = 0x1.8000fep23f, least = above(x, b);
+    const float t = least * 0x1.715476p0f + magic, n = t - magic;
+    return exp_part(least - n * 0x1.62e430p-1f) * float_of_bits(bits_of_float(t) << 23);
+}
+
 /* exp(x) - 1 of x <= 0: 2^n*(exp(r) - 1) + (2^n - 1) loses nothing where x is small. */
 FUNCTION float expm1_falling(float x, struct bounds b)
 {
