@@ -164,51 +164,115 @@ static void cum_floats(const struct cum_call *c, int64_t from, int64_t n)
     }
 }
 
-/* Columns `first`, `first` + step, ... of ROWS lines, whose sums do not wait for each
- * other. */
-static inline __attribute__((always_inline)) void
-cum_rows_of(bool product, bool exclusive, double *a, float (*x)[COLUMNS], int64_t n,
-            int64_t first, int64_t step)
+/* What is known when the loops over lines are compiled. */
+enum way { WAY_PRODUCT = 1, WAY_EXCLUSIVE = 2, WAY_REVERSE = 4 };
+
+typedef float four __attribute__((vector_size(ROWS * sizeof(float))));
+typedef double wide __attribute__((vector_size(ROWS * sizeof(double))));
+typedef int32_t order __attribute__((vector_size(ROWS * sizeof(int32_t))));
+
+/* Rows to columns, and back. */
+static inline __attribute__((always_inline)) void turn(four v[ROWS])
 {
-    double sum[ROWS];
-    memcpy(sum, a, sizeof sum);
-    for (int64_t k = 0; k < n; k++, first += step)
-#pragma GCC unroll 4
-        for (int r = 0; r < ROWS; r++) {
-            const double before = sum[r], value = (double)x[r][first];
-            sum[r] = product ? before * value : before + value;
-            x[r][first] = (float)(exclusive ? before : sum[r]);
-        }
-    memcpy(a, sum, sizeof sum);
+    const order low = {0, 4, 1, 5}, high = {2, 6, 3, 7};
+    const four a = __builtin_shuffle(v[0], v[2], low);
+    const four b = __builtin_shuffle(v[1], v[3], low);
+    const four c = __builtin_shuffle(v[0], v[2], high);
+    const four d = __builtin_shuffle(v[1], v[3], high);
+    v[0] = __builtin_shuffle(a, b, low);
+    v[1] = __builtin_shuffle(a, b, high);
+    v[2] = __builtin_shuffle(c, d, low);
+    v[3] = __builtin_shuffle(c, d, high);
 }
 
-/* Up to ROWS lines in one piece, of which a part is converted at once. In FP64, which
- * costs nothing here. */
+/* Up to ROWS columns of as many lines, whose sums do not wait for each other. In FP64,
+ * which costs nothing here. */
+static inline __attribute__((always_inline)) void
+cum_block(int way, wide *sum, float *y, const float *x, int64_t stride, int64_t columns)
+{
+    const size_t bytes = (size_t)columns * sizeof *x;
+    four v[ROWS] = {0};
+    for (int r = 0; r < ROWS; r++)
+        memcpy(&v[r], x + r * stride, bytes);
+    turn(v);
+    for (int64_t k = 0; k < columns; k++) {
+        four *column = &v[way & WAY_REVERSE ? columns - 1 - k : k];
+        const wide value = __builtin_convertvector(*column, wide), before = *sum;
+        *sum = way & WAY_PRODUCT ? before * value : before + value;
+        *column = __builtin_convertvector(way & WAY_EXCLUSIVE ? before : *sum, four);
+    }
+    turn(v);
+    for (int r = 0; r < ROWS; r++)
+        memcpy(y + r * stride, &v[r], bytes);
+}
+
+static inline __attribute__((always_inline)) void
+cum_rows_of(int way, double *a, float *y, const float *x, int64_t stride, int64_t n)
+{
+    const int64_t rest = n % ROWS, last = way & WAY_REVERSE ? 0 : n - rest;
+    const int64_t first = way & WAY_REVERSE ? n - ROWS : 0;
+    const int64_t step = way & WAY_REVERSE ? -ROWS : ROWS;
+    wide sum;
+    memcpy(&sum, a, sizeof sum);
+    for (int64_t k = 0, at = first; k < n / ROWS; k++, at += step)
+        cum_block(way, &sum, y + at, x + at, stride, ROWS);
+    cum_block(way, &sum, y + last, x + last, stride, rest);
+    memcpy(a, &sum, sizeof sum);
+}
+
+#define CUM_WAY(w)                                                                       \
+    case w:                                                                              \
+        cum_rows_of(w, a, y, x, stride, n);                                              \
+        break;
+#define CUM_ROWS(name, target)                                                           \
+    target static void cum_rows_##name(int way, double *a, float *y, const float *x,     \
+                                       int64_t stride, int64_t n)                        \
+    {                                                                                    \
+        switch (way) {                                                                   \
+            CUM_WAY(0)                                                                   \
+            CUM_WAY(1) CUM_WAY(2) CUM_WAY(3) CUM_WAY(4) CUM_WAY(5) CUM_WAY(6) CUM_WAY(7) \
+        }                                                                                \
+    }
+
+/* n columns of ROWS lines, `stride` apart; a: what came before of each; y may be x. */
+typedef void cum_rows(int way, double *a, float *y, const float *x, int64_t stride,
+                      int64_t n);
+
+CUM_ROWS(plain, )
+#ifdef ELEMENT_X86
+CUM_ROWS(avx2, __attribute__((target("avx2,fma"))))
+CUM_ROWS(avx512, ROW_AVX512)
+#endif
+
+/* Up to ROWS lines in one piece: all of FP32 where they lie, others in parts that are
+ * converted at once. */
 static void cum_float_lines(const struct cum_call *c, int64_t line, int64_t rows)
 {
     const strata_cum_sum *p = c->params;
-    const bool product = p->op == STRATA_CUM_PRODUCT;
-    const int32_t dtype = c->run->in[0].dtype;
-    const int64_t n = c->lines.length, step = p->reverse ? -1 : 1;
+    const strata_tensor *in = &c->run->in[0], *out = &c->run->out[0];
+    const int way = (p->op == STRATA_CUM_PRODUCT ? WAY_PRODUCT : 0) |
+                    (p->exclusive ? WAY_EXCLUSIVE : 0) | (p->reverse ? WAY_REVERSE : 0);
+    const int64_t n = c->lines.length;
+    cum_rows *run = ROW_BEST(cum_rows);
     double a[ROWS];
     float x[ROWS][COLUMNS];
     for (int64_t r = 0; r < ROWS; r++)
-        a[r] = product;
-    memset(x, 0, sizeof x);
+        a[r] = p->op == STRATA_CUM_PRODUCT;
+    if (rows == ROWS && in->dtype == STRATA_FP32) {
+        run(way, a, (float *)out->data + line * n, (const float *)in->data + line * n, n,
+            n);
+        return;
+    }
+    if (rows < ROWS)
+        memset(x, 0, sizeof x);
     for (int64_t done = 0, part; done < n; done += part) {
         part = n - done < COLUMNS ? n - done : COLUMNS;
         const int64_t at = line * n + (p->reverse ? n - done - part : done);
-        const int64_t first = p->reverse ? part - 1 : 0;
         for (int64_t r = 0; r < rows; r++)
-            element_load_row(x[r], c->run->in[0].data, dtype, at + r * n, 1, part);
-        if (product)
-            p->exclusive ? cum_rows_of(true, true, a, x, part, first, step)
-                         : cum_rows_of(true, false, a, x, part, first, step);
-        else
-            p->exclusive ? cum_rows_of(false, true, a, x, part, first, step)
-                         : cum_rows_of(false, false, a, x, part, first, step);
+            element_load_row(x[r], in->data, in->dtype, at + r * n, 1, part);
+        run(way, a, x[0], x[0], COLUMNS, part);
         for (int64_t r = 0; r < rows; r++)
-            element_store_row(c->run->out[0].data, dtype, at + r * n, 1, x[r], part);
+            element_store_row(out->data, out->dtype, at + r * n, 1, x[r], part);
     }
 }
 
