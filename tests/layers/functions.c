@@ -38,7 +38,7 @@ static const struct function functions[] = {
     {"asinh", UNARY(ASINH), 2.5, -FLT_MAX, FLT_MAX},
     {"acosh", UNARY(ACOSH), 2.5, 1, FLT_MAX},
     {"atanh", UNARY(ATANH), 2.5, -1, 1},
-    {"erf", UNARY(ERF), 2.5, -FLT_MAX, FLT_MAX},
+    {"erf", UNARY(ERF), 4, -FLT_MAX, FLT_MAX},
     {"sigmoid", ACTIVATION(SIGMOID), 2.5, -87, FLT_MAX},
     {"tanh of activations", ACTIVATION(TANH), 6, -FLT_MAX, FLT_MAX},
     {"elu", ACTIVATION(ELU), 2.5, -FLT_MAX, FLT_MAX},

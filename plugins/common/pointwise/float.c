@@ -123,7 +123,7 @@ ROW_INLINE void row_unary(int op, const struct pointwise_constants *k, float *y,
                           const float *a, int64_t n)
 {
     const int minus = k->alpha != 0, plus = k->beta != 0;
-    const struct bounds in_exp = EXP_BOUNDS, in_tanh = TANH_BOUNDS,
+    const struct bounds in_erf = ERF_BOUNDS, in_tanh = TANH_BOUNDS,
                         in_unit = UNIT_BOUNDS;
     switch (op) {
     case STRATA_UNARY_ABS: LOOP(fabsf(a[i])); break;
@@ -148,7 +148,7 @@ ROW_INLINE void row_unary(int op, const struct pointwise_constants *k, float *y,
     case STRATA_UNARY_ASINH: LOOP(asinh_float(a[i])); break;
     case STRATA_UNARY_ACOSH: LOOP(acosh_float(a[i])); break;
     case STRATA_UNARY_ATANH: LOOP(atanh_float(a[i])); break;
-    case STRATA_UNARY_ERF: LOOP(erf_float(a[i], in_exp)); break;
+    case STRATA_UNARY_ERF: LOOP(erf_float(a[i], in_erf, in_unit)); break;
     case STRATA_UNARY_NOT: LOOP(a[i] == 0); break;
     case STRATA_UNARY_IS_NAN: LOOP(a[i] != a[i]); break;
     case STRATA_UNARY_IS_INF:
@@ -257,7 +257,7 @@ ROW_INLINE void row_activation(int kind, const struct pointwise_constants *k, fl
 {
     const float a = (float)k->alpha, b = (float)k->beta;
     const struct bounds in_exp = EXP_BOUNDS, in_tanh = TANH_BOUNDS,
-                        in_unit = UNIT_BOUNDS;
+                        in_erf = ERF_BOUNDS, in_unit = UNIT_BOUNDS;
     switch (kind) {
     case STRATA_RELU: LOOP(x[i] < 0 ? 0 : x[i]); break;
     case STRATA_LEAKY_RELU: LOOP(x[i] > 0 ? x[i] : a * x[i]); break;
@@ -271,7 +271,9 @@ ROW_INLINE void row_activation(int kind, const struct pointwise_constants *k, fl
         break;
     case STRATA_SOFTPLUS: LOOP(softplus_float(x[i], in_exp)); break;
     case STRATA_SOFTSIGN: LOOP(x[i] / (1 + fabsf(x[i]))); break;
-    case STRATA_GELU: LOOP(x[i] / 2 * (1 + erf_float(x[i] * 0.70710678f, in_exp))); break;
+    case STRATA_GELU:
+        LOOP(x[i] / 2 * (1 + erf_float(x[i] * 0.70710678f, in_erf, in_unit)));
+        break;
     case STRATA_SILU: LOOP(x[i] / (1 + exp_float(-x[i]))); break;
     case STRATA_HARD_SIGMOID: LOOP(unit(a * x[i] + b)); break;
     case STRATA_HARD_SWISH: LOOP(x[i] * unit(x[i] * (1 / 6.f) + 0.5f)); break;
