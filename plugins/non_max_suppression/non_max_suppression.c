@@ -52,6 +52,7 @@ static double nms_flops(const strata_node *n)
 /* Of one class of an image: a heap of keys, the least on top; the boxes kept. */
 struct class_work {
     uint64_t *key;
+    struct nms_box *box; /* of those kept */
     int32_t *kept;
     int64_t keys, count;
 };
@@ -76,16 +77,11 @@ static struct nms_box box_at(const strata_run *r, int64_t image, int64_t i)
     return nms_box((double)v[0], (double)v[1], (double)v[2], (double)v[3], p->box);
 }
 
-static int is_free(const strata_run *r, const struct class_work *w, int64_t image,
-                   int64_t i)
+static int is_free(const struct class_work *w, const struct nms_box *box, double iou)
 {
-    const strata_non_max_suppression *p = r->params;
-    const struct nms_box box = box_at(r, image, i);
-    for (int64_t k = 0; k < w->count; k++) {
-        const struct nms_box kept = box_at(r, image, w->kept[k]);
-        if (nms_overlap(&kept, &box, p->iou))
+    for (int64_t k = 0; k < w->count; k++)
+        if (nms_overlap(&w->box[k], box, iou))
             return 0;
-    }
     return 1;
 }
 
@@ -104,19 +100,24 @@ static void keep_class(const strata_run *r, struct class_work *w, int64_t image,
         const int64_t i = (int64_t)(w->key[0] & UINT32_MAX);
         w->key[0] = w->key[--w->keys];
         sift(w->key, w->keys, 0);
-        if (is_free(r, w, image, i))
+        const struct nms_box box = box_at(r, image, i);
+        if (is_free(w, &box, p->iou)) {
+            w->box[w->count] = box;
             w->kept[w->count++] = (int32_t)i;
+        }
     }
 }
 
-/* Memory of all classes: keys, counts, boxes kept. */
+/* Memory of all classes: keys, boxes kept, counts, and which they are. */
 static size_t nms_workspace(const strata_node *n)
 {
     const size_t classes = (size_t)n->in[1].dims[0] * (size_t)n->in[1].dims[1];
+    const int64_t boxes = n->in[0].dims[1];
+    const size_t most = (size_t)nms_most(n->params, boxes) * sizeof(struct nms_box);
     size_t bytes;
-    if (__builtin_mul_overflow((size_t)n->in[0].dims[1],
-                               sizeof(uint64_t) + sizeof(int32_t), &bytes) ||
-        __builtin_add_overflow(bytes, sizeof(int64_t), &bytes) ||
+    if (__builtin_mul_overflow((size_t)boxes, sizeof(uint64_t) + sizeof(int32_t),
+                               &bytes) ||
+        __builtin_add_overflow(bytes, most + sizeof(int64_t), &bytes) ||
         __builtin_mul_overflow(bytes, classes, &bytes))
         return SIZE_MAX;
     return bytes;
@@ -143,13 +144,15 @@ static void write_rows(const strata_run *r, const int32_t *kept, const int64_t *
 static int nms_run(const strata_run *r)
 {
     const int64_t images = r->in[1].dims[0], classes = r->in[1].dims[1],
-                  boxes = r->in[0].dims[1], all = images * classes;
+                  boxes = r->in[0].dims[1], all = images * classes,
+                  most = nms_most(r->params, boxes);
     uint64_t *key = r->workspace;
-    int64_t *count = (int64_t *)(void *)(key + all * boxes);
+    struct nms_box *box = (struct nms_box *)(void *)(key + all * boxes);
+    int64_t *count = (int64_t *)(void *)(box + all * most);
     int32_t *kept = (int32_t *)(void *)(count + all);
 #pragma omp parallel for schedule(dynamic) if (all * boxes >= 1024)
     for (int64_t c = 0; c < all; c++) {
-        struct class_work w = {key + c * boxes, kept + c * boxes, 0, 0};
+        struct class_work w = {key + c * boxes, box + c * most, kept + c * boxes, 0, 0};
         keep_class(r, &w, c / classes, (const float *)r->in[1].data + c * boxes);
         count[c] = w.count;
     }
