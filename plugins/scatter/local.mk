@@ -1,7 +1,7 @@
 plugin_LTLIBRARIES += plugins/scatter.la
 plugins_scatter_la_SOURCES = plugins/scatter/exact.h plugins/scatter/replace.h \
 	plugins/scatter/scatter.c \
-	plugins/scatter/scatter.h
+	plugins/scatter/scatter.h plugins/scatter/select.h
 plugins_scatter_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_scatter_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_scatter_la_LIBADD = $(M_LIBS)

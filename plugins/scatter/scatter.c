@@ -17,6 +17,7 @@
 #include "plugins/common/walk.h"
 #include "plugins/scatter/exact.h"
 #include "plugins/scatter/replace.h"
+#include "plugins/scatter/select.h"
 
 #define PARTS 8 /* of the output, that threads take */
 
@@ -353,6 +354,9 @@ static int scatter_run(const strata_run *r)
         copy_data(r, size);
     } else if (scatter_gathers(p, dtype)) {
         gather_updates(r);
+    } else if (r->out[0].data != r->in[0].data &&
+               scatter_selects(p, &r->in[0], &r->in[1])) {
+        select_rows(r, size);
     } else {
         copy_data(r, size);
         scatter_updates(&c);
@@ -458,7 +462,7 @@ static const strata_impl impls[] = {
      .efficiency = 0.1,
      .bandwidth = 0.3,
      .accept = scatter_accept,
-     .workspace = scatter_gather_size,
+     .workspace = scatter_workspace,
      .run = scatter_run},
 };
 
