@@ -257,7 +257,8 @@ ROW_INLINE void row_activation(int kind, const struct pointwise_constants *k, fl
 {
     const float a = (float)k->alpha, b = (float)k->beta;
     const struct bounds in_exp = EXP_BOUNDS, in_tanh = TANH_BOUNDS,
-                        in_erf = ERF_BOUNDS, in_unit = UNIT_BOUNDS;
+                        in_erf = ERF_BOUNDS, in_unit = UNIT_BOUNDS,
+                        in_part = bounds_of(0, 1);
     switch (kind) {
     case STRATA_RELU: LOOP(x[i] < 0 ? 0 : x[i]); break;
     case STRATA_LEAKY_RELU: LOOP(x[i] > 0 ? x[i] : a * x[i]); break;
@@ -276,7 +277,9 @@ ROW_INLINE void row_activation(int kind, const struct pointwise_constants *k, fl
         break;
     case STRATA_SILU: LOOP(x[i] / (1 + exp_float(-x[i]))); break;
     case STRATA_HARD_SIGMOID: LOOP(unit(a * x[i] + b)); break;
-    case STRATA_HARD_SWISH: LOOP(x[i] * unit(x[i] * (1 / 6.f) + 0.5f)); break;
+    case STRATA_HARD_SWISH:
+        LOOP(x[i] * between(x[i] * (1 / 6.f) + 0.5f, in_part));
+        break;
     case STRATA_MISH:
         LOOP(mish_float(x[i]));
         break;
