@@ -412,6 +412,11 @@ static const strata_impl impls[] = {
      .activations = ELEMENT_ALL_ACTIVATIONS, .efficiency = 0.5, .bandwidth = 0.7,
      .state_size = sizeof(struct few_bits), .accept = few_bits_accept,
      .setup = few_bits_setup, .run = matrix_few_bits_run},
+    {.id = 5, .device = STRATA_HOST, .flags = STRIDED | STRATA_WEIGHT_PACKED,
+     .epilogues = EPILOGUES, .name = "panels", .rows = STRATA_ARRAY(float_rows),
+     .activations = ELEMENT_ALL_ACTIVATIONS, .efficiency = 0.8, .bandwidth = 0.85,
+     .state_size = sizeof(struct matrix_panels), .accept = matrix_panels_accept,
+     .setup = matrix_panels_setup, .run = matrix_panels_run},
 };
 
 static const strata_layer matrix_multiply = {
