@@ -74,7 +74,7 @@ static int dequantize_run(const strata_run *r)
     return STRATA_OK;
 }
 
-/* ---- to blocks of channels ------------------------------------------------------------ */
+/* ---- to blocks of channels -------------------------------------------------------- */
 
 struct block_job {
     byte_row *row;
@@ -103,7 +103,7 @@ static int dequantize_blocks_run(const strata_run *r)
     return STRATA_OK;
 }
 
-/* ---- the definition ------------------------------------------------------------------ */
+/* ---- the definition ---------------------------------------------------------------- */
 
 static int dequantize_reference(const strata_node *n, const void *const *in,
                                 const void *const *weight, void *const *out)

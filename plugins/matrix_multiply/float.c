@@ -32,7 +32,7 @@ struct job {
     float alpha, beta;
     const strata_epilogue *epilogue;
     const struct tile_set *set;
-    const struct few_bits *few_bits; /* B, or NULL */
+    const struct few_bits *few_bits;    /* B, or NULL */
     const struct matrix_panels *panels; /* B, or NULL; without either it is `b` */
 };
 
@@ -184,14 +184,24 @@ static void tile(const struct job *j, struct tile_operands *o, int whole, int64_
         }
 }
 
-/* A panel, `width` wide, by `rows` rows from o's on. */
-static void rows_by_panel(const struct job *j, struct tile_operands o, int64_t all,
-                          int64_t columns, int64_t width)
+/* Floats [from, to) of the panel that comes next: a processor's own guesses come late. */
+static void fetch(const float *next, int64_t from, int64_t to)
 {
+    for (int64_t i = from & ~(int64_t)15; i < to; i += 16)
+        __builtin_prefetch(next + i, 0, 2);
+}
+
+/* A panel, `width` wide, by `all` rows from o's on; next: as large, or NULL. */
+static void rows_by_panel(const struct job *j, struct tile_operands o, int64_t all,
+                          int64_t columns, int64_t width, const float *next)
+{
+    const int64_t floats = o.k * width;
     for (int64_t m = 0, rows; m < all; m += rows) {
         const int whole = all - m >= j->set->rows;
         rows = whole ? j->set->rows : 1;
         tile(j, &o, whole, rows, columns, width);
+        if (next)
+            fetch(next, floats * m / all, floats * (m + rows) / all);
         o.a += rows * o.a_row;
         o.c += rows * o.c_row;
     }
@@ -210,7 +220,7 @@ static void many_rows(const struct job *j, const struct part *t)
         o.a = a + k * o.a_step;
         o.accumulate = k > 0;
         pack(j, t, k, o.k, width, panel);
-        rows_by_panel(j, o, t->rows, t->columns, width);
+        rows_by_panel(j, o, t->rows, t->columns, width, NULL);
     }
 }
 
@@ -219,16 +229,19 @@ static void by_packed_panels(const struct job *j, const struct part *t)
 {
     const int64_t width = j->panels->width, first = t->column / width;
     const struct tile_operands start = operands(j, t);
+    const float *begin = j->panels->b + first * j->p.k * width;
     for (int64_t k = 0; k < j->p.k; k += PANEL_DEPTH)
         for (int64_t n = 0; n < t->columns; n += width) {
             struct tile_operands o = start;
             o.k = least(PANEL_DEPTH, j->p.k - k);
             o.a += k * o.a_step;
-            o.b = j->panels->b + ((first + n / width) * j->p.k + k) * width;
+            o.b = begin + (n * j->p.k + k * width);
             o.b_row = width;
             o.c += n;
             o.accumulate = k > 0;
-            rows_by_panel(j, o, t->rows, least(width, t->columns - n), width);
+            rows_by_panel(j, o, t->rows, least(width, t->columns - n), width,
+                          n + width < t->columns ? o.b + j->p.k * width
+                                                 : begin + (k + o.k) * width);
         }
 }
 
@@ -265,8 +278,8 @@ static struct shape shape_of(const struct job *j)
                           : few     ? chunk
                                     : TILE_VECTORS * (int64_t)j->set->lanes;
     const int64_t panels = (p->n + width - 1) / width;
-    const int64_t most = j->panels || panels * p->batches > MANY_TASKS ? ROW_BLOCK
-                                                                       : SMALL_BLOCK;
+    const int many = j->panels || panels * p->batches > MANY_TASKS;
+    const int64_t most = many ? ROW_BLOCK : SMALL_BLOCK;
     return (struct shape){.height = j->panels ? even_height(j, most) : most,
                           .width = width,
                           .run = p->k == 0     ? clear
@@ -352,14 +365,6 @@ int matrix_few_bits_run(const strata_run *r)
 }
 
 /* ---- a constant B, packed -------------------------------------------------------- */
-
-int matrix_panels_accept(const strata_node *n)
-{
-    const strata_tensor *w = &n->weight[MATRIX_WEIGHT];
-    return w->dtype == STRATA_FP32 && w->rank == 2
-               ? STRATA_OK
-               : STRATA_FAIL(n, STRATA_EUNSUPPORTED, "it takes a weight of FP32");
-}
 
 int matrix_panels_setup(const strata_node *n, void *state)
 {

@@ -18,7 +18,6 @@ struct matrix_panels {
     const float *b;
     int64_t width;
 };
-int matrix_panels_accept(const strata_node *n);
 int matrix_panels_setup(const strata_node *n, void *state); /* a struct matrix_panels */
 int matrix_panels_run(const strata_run *r);
 

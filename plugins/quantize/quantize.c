@@ -77,7 +77,7 @@ static int quantize_run(const strata_run *r)
     return STRATA_OK;
 }
 
-/* ---- from blocks of channels -------------------------------------------------------- */
+/* ---- from blocks of channels ------------------------------------------------------ */
 
 static int quantize_blocks_accept(const strata_node *n)
 {
@@ -104,7 +104,7 @@ static int quantize_blocks_run(const strata_run *r)
     return STRATA_OK;
 }
 
-/* ---- the definition ------------------------------------------------------------------ */
+/* ---- the definition ---------------------------------------------------------------- */
 
 /* Division and sum as the definition has them, in FP32. */
 static int quantize_reference(const strata_node *n, const void *const *in,

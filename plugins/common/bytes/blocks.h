@@ -15,8 +15,8 @@
 enum { BLOCK_LANES = 8, BLOCK_PIXELS = 128 };
 
 struct byte_block {
-    float *floats;  /* of the first pixel */
-    uint8_t *bytes; /* likewise, in the image */
+    float *floats;                   /* of the first pixel */
+    uint8_t *bytes;                  /* likewise, in the image */
     int64_t pixels, lanes, channels; /* lanes: those that are no pads */
 };
 
