@@ -373,6 +373,7 @@ int matrix_panels_setup(const strata_node *n, void *state)
     struct matrix_panels *panels = state;
     void *memory;
     j.p = matrix_product_of(n->params, n->n_in, n->in, n->weight, &n->out[0], NULL);
+    j.p.dims = 0; /* B has none, and those of an empty batch divide nothing */
     const int64_t width = TILE_VECTORS * (int64_t)j.set->lanes;
     const int64_t count = (j.p.n + width - 1) / width;
     size_t floats;
