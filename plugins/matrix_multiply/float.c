@@ -197,9 +197,8 @@ static void rows_by_panel(const struct job *j, struct tile_operands o, int64_t a
 {
     const int64_t floats = o.k * width;
     for (int64_t m = 0, rows; m < all; m += rows) {
-        const int whole = all - m >= j->set->rows;
-        rows = whole ? j->set->rows : 1;
-        tile(j, &o, whole, rows, columns, width);
+        rows = all - m >= j->set->rows ? j->set->rows : 1;
+        tile(j, &o, rows > 1, rows, columns, width);
         if (next)
             fetch(next, floats * m / all, floats * (m + rows) / all);
         o.a += rows * o.a_row;
@@ -278,8 +277,8 @@ static struct shape shape_of(const struct job *j)
                           : few     ? chunk
                                     : TILE_VECTORS * (int64_t)j->set->lanes;
     const int64_t panels = (p->n + width - 1) / width;
-    const int many = j->panels || panels * p->batches > MANY_TASKS;
-    const int64_t most = many ? ROW_BLOCK : SMALL_BLOCK;
+    const int few_tasks = !j->panels && panels * p->batches <= MANY_TASKS;
+    const int64_t most = few_tasks ? SMALL_BLOCK : ROW_BLOCK;
     return (struct shape){.height = j->panels ? even_height(j, most) : most,
                           .width = width,
                           .run = p->k == 0     ? clear
