@@ -5,6 +5,7 @@
  */
 #include "plugins/common/quantized/quantize.h"
 
+#include "plugins/common/bytes/blocks.h"
 #include "plugins/common/dense.h"
 #include "plugins/common/pointwise.h"
 #include "plugins/common/pointwise/row.h"
@@ -73,6 +74,37 @@ static int dequantize_run(const strata_run *r)
     return STRATA_OK;
 }
 
+/* ---- to blocks of channels -------------------------------------------------------- */
+
+struct block_job {
+    byte_row *row;
+    float scale, zero;
+};
+
+static void dequantize_block(const struct byte_block *b, const void *job)
+{
+    const struct block_job *j = job;
+    uint8_t bytes[BLOCK_PIXELS * BLOCK_LANES];
+    block_load(b, bytes);
+    j->row(b->floats, bytes, j->scale, j->zero, b->pixels * BLOCK_LANES);
+    for (int64_t i = 0; i < b->pixels && b->lanes < BLOCK_LANES; i++)
+        memset(b->floats + i * BLOCK_LANES + b->lanes, 0,
+               (size_t)(BLOCK_LANES - b->lanes) * sizeof(float));
+}
+
+static int dequantize_blocks_run(const strata_run *r)
+{
+    const struct block_job j = {.row = r->in[0].dtype == STRATA_INT8
+                                           ? ROW_BEST(row_int8_t)
+                                           : ROW_BEST(row_uint8_t),
+                                .scale = *(const float *)r->weight[0].data,
+                                .zero = blocks_zero(r)};
+    blocks_run(&r->out[0], &r->in[0], dequantize_block, &j);
+    return STRATA_OK;
+}
+
+/* ---- the definition ---------------------------------------------------------------- */
+
 static int dequantize_reference(const strata_node *n, const void *const *in,
                                 const void *const *weight, void *const *out)
 {
@@ -130,6 +162,10 @@ static const strata_row rows[] = {
      {STRATA_F32_NHWC | STRATA_F16_NHWC | STRATA_BF16_NHWC}},
 };
 
+static const strata_row block_rows[] = {
+    {{STRATA_U8_NHWC | STRATA_I8_NHWC}, {STRATA_F32_NC8HW8}},
+};
+
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_HOST,
@@ -139,6 +175,15 @@ static const strata_impl impls[] = {
      .efficiency = 0.16,
      .bandwidth = 0.6,
      .run = dequantize_run},
+    {.id = 2,
+     .device = STRATA_HOST,
+     .flags = STRATA_PAD_IGNORED,
+     .name = "blocks",
+     .rows = STRATA_ARRAY(block_rows),
+     .efficiency = 0.16,
+     .bandwidth = 0.6,
+     .accept = blocks_accept,
+     .run = dequantize_blocks_run},
 };
 
 static const strata_layer dequantize = {

@@ -1,5 +1,6 @@
 plugin_LTLIBRARIES += plugins/dequantize.la
 plugins_dequantize_la_SOURCES = plugins/dequantize/dequantize.c \
+	plugins/common/bytes/blocks.h \
 	plugins/common/quantized/operands.h \
 	plugins/common/quantized/quantize.h
 plugins_dequantize_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)

@@ -272,7 +272,7 @@ int few_bits_accept(const strata_node *n)
                              "it takes a weight of int8, or of 4 bits");
 }
 
-static int get(const strata_node *n, int64_t count, size_t size, void **out)
+int matrix_pack_memory(const strata_node *n, int64_t count, size_t size, void **out)
 {
     const strata_pack *pack =
         n->host->extension ? n->host->extension(STRATA_PACK_V1) : NULL;
@@ -329,9 +329,10 @@ int few_bits_setup(const strata_node *n, void *state)
     b->group = b->groups > 1 ? p->weight_group : b->k > 0 ? b->k : 1;
     b->panel = (b->k + WORD - 1) / WORD * COLUMNS * b->bits;
     const int64_t panels = (b->n + COLUMNS - 1) / COLUMNS;
-    int status = get(n, panels * b->panel, 1, &values);
+    int status = matrix_pack_memory(n, panels * b->panel, 1, &values);
     if (status == STRATA_OK)
-        status = get(n, panels * b->groups * COLUMNS, sizeof(float), &factors);
+        status = matrix_pack_memory(n, panels * b->groups * COLUMNS, sizeof(float),
+                                    &factors);
     if (status != STRATA_OK)
         return status;
 #pragma omp parallel for if (b->n * rows > PARALLEL)

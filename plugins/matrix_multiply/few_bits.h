@@ -18,6 +18,9 @@ struct few_bits {
     int32_t bits;
 };
 
+/* count elements of `size` bytes for packed weights; the core frees them. */
+int matrix_pack_memory(const strata_node *n, int64_t count, size_t size, void **out);
+
 int few_bits_accept(const strata_node *n);
 int few_bits_setup(const strata_node *n, void *state); /* a struct few_bits */
 

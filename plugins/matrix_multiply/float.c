@@ -2,7 +2,7 @@
  *
  * Products of FP32. Few rows are bound by reading B: it is walked once, whole rows at a
  * time. More rows go through register tiles, whose panel of B is packed on the stack and
- * serves a block of rows.
+ * serves a block of rows; a constant B may be packed once and for all.
  */
 #include "plugins/matrix_multiply/host.h"
 
@@ -22,6 +22,8 @@
 #define SMALL_BLOCK 32   /* where there are few panels */
 #define MANY_TASKS 16    /* panels from which row blocks are long */
 #define PARALLEL 200000. /* multiply-adds that pay for a thread team */
+#define GROUP 2          /* panels that a task of a packed B has */
+#define PANEL_DEPTH 256  /* of a packed panel: it and a tile's rows of A stay in L1 */
 
 struct job {
     struct matrix_product p;
@@ -30,7 +32,8 @@ struct job {
     float alpha, beta;
     const strata_epilogue *epilogue;
     const struct tile_set *set;
-    const struct few_bits *few_bits; /* B, or NULL: `b` */
+    const struct few_bits *few_bits;    /* B, or NULL */
+    const struct matrix_panels *panels; /* B, or NULL; without either it is `b` */
 };
 
 /* Rows [row, row + rows) by columns [column, column + columns) of matrix i. */
@@ -103,7 +106,7 @@ static struct tile_operands operands(const struct job *j, const struct part *t)
         .b_row = j->p.at[PRODUCT_B].row,
         .c_row = j->p.at[PRODUCT_D].row,
         .a = place(j, PRODUCT_A, j->a, t->i, t->row, 0),
-        .b = place(j, PRODUCT_B, j->b, t->i, 0, t->column),
+        .b = j->b ? place(j, PRODUCT_B, j->b, t->i, 0, t->column) : NULL,
         .c = (float *)place(j, PRODUCT_D, j->d, t->i, t->row, t->column),
         .columns = t->columns,
     };
@@ -181,27 +184,64 @@ static void tile(const struct job *j, struct tile_operands *o, int whole, int64_
         }
 }
 
+/* Floats [from, to) of the panel that comes next: a processor's own guesses come late. */
+static void fetch(const float *next, int64_t from, int64_t to)
+{
+    for (int64_t i = from & ~(int64_t)15; i < to; i += 16)
+        __builtin_prefetch(next + i, 0, 2);
+}
+
+/* A panel, `width` wide, by `all` rows from o's on; next: as large, or NULL. */
+static void rows_by_panel(const struct job *j, struct tile_operands o, int64_t all,
+                          int64_t columns, int64_t width, const float *next)
+{
+    const int64_t floats = o.k * width;
+    for (int64_t m = 0, rows; m < all; m += rows) {
+        rows = all - m >= j->set->rows ? j->set->rows : 1;
+        tile(j, &o, rows > 1, rows, columns, width);
+        if (next)
+            fetch(next, floats * m / all, floats * (m + rows) / all);
+        o.a += rows * o.a_row;
+        o.c += rows * o.c_row;
+    }
+}
+
 static void many_rows(const struct job *j, const struct part *t)
 {
     float panel[DEPTH * TILE_COLUMNS] __attribute__((aligned(64)));
     const int64_t lanes = j->set->lanes, width = (t->columns + lanes - 1) / lanes * lanes;
-    const struct tile_operands start = operands(j, t);
+    struct tile_operands o = operands(j, t);
+    const float *a = o.a;
+    o.b = panel;
+    o.b_row = width;
     for (int64_t k = 0; k < j->p.k; k += DEPTH) {
-        struct tile_operands o = start;
         o.k = least(DEPTH, j->p.k - k);
-        o.a += k * o.a_step;
-        o.b = panel;
-        o.b_row = width;
+        o.a = a + k * o.a_step;
         o.accumulate = k > 0;
         pack(j, t, k, o.k, width, panel);
-        for (int64_t m = 0, rows; m < t->rows; m += rows) {
-            const int whole = t->rows - m >= j->set->rows;
-            rows = whole ? j->set->rows : 1;
-            tile(j, &o, whole, rows, t->columns, width);
-            o.a += rows * o.a_row;
-            o.c += rows * o.c_row;
-        }
+        rows_by_panel(j, o, t->rows, t->columns, width, NULL);
     }
+}
+
+/* Rows of A as deep as a panel stay in the L2 cache from one panel to the next. */
+static void by_packed_panels(const struct job *j, const struct part *t)
+{
+    const int64_t width = j->panels->width, first = t->column / width;
+    const struct tile_operands start = operands(j, t);
+    const float *begin = j->panels->b + first * j->p.k * width;
+    for (int64_t k = 0; k < j->p.k; k += PANEL_DEPTH)
+        for (int64_t n = 0; n < t->columns; n += width) {
+            struct tile_operands o = start;
+            o.k = least(PANEL_DEPTH, j->p.k - k);
+            o.a += k * o.a_step;
+            o.b = begin + (n * j->p.k + k * width);
+            o.b_row = width;
+            o.c += n;
+            o.accumulate = k > 0;
+            rows_by_panel(j, o, t->rows, least(width, t->columns - n), width,
+                          n + width < t->columns ? o.b + j->p.k * width
+                                                 : begin + (k + o.k) * width);
+        }
 }
 
 /* ---- all of it ----------------------------------------------------------------- */
@@ -213,40 +253,69 @@ static void clear(const struct job *j, const struct part *t)
                (size_t)t->columns * sizeof(float));
 }
 
-static void compute(const struct job *j)
+/* Rows and columns of a task. */
+struct shape {
+    int64_t height, width;
+    void (*run)(const struct job *, const struct part *);
+};
+
+/* Whole tiles of rows in blocks as high as each other, at most `most`. */
+static int64_t even_height(const struct job *j, int64_t most)
+{
+    const int64_t rows = j->set->rows, blocks = (j->p.m + most - 1) / most;
+    return blocks ? (j->p.m + blocks * rows - 1) / (blocks * rows) * rows : most;
+}
+
+static struct shape shape_of(const struct job *j)
 {
     const struct matrix_product *p = &j->p;
     const int few =
         j->few_bits || (p->m <= FEW_ROWS && (has_long_rows(j) || has_long_columns(j)));
     const int long_rows = !j->few_bits && p->n >= LONG_ROWS && has_long_rows(j);
     const int64_t chunk = long_rows ? LONG_CHUNK : CHUNK;
-    const int64_t width = few ? chunk : TILE_VECTORS * (int64_t)j->set->lanes;
+    const int64_t width = j->panels ? GROUP * j->panels->width
+                          : few     ? chunk
+                                    : TILE_VECTORS * (int64_t)j->set->lanes;
     const int64_t panels = (p->n + width - 1) / width;
-    const int64_t height = panels * p->batches > MANY_TASKS ? ROW_BLOCK : SMALL_BLOCK;
-    const int64_t blocks = (p->m + height - 1) / height;
+    const int few_tasks = !j->panels && panels * p->batches <= MANY_TASKS;
+    const int64_t most = few_tasks ? SMALL_BLOCK : ROW_BLOCK;
+    return (struct shape){.height = j->panels ? even_height(j, most) : most,
+                          .width = width,
+                          .run = p->k == 0     ? clear
+                                 : j->few_bits ? rows_of_few_bits
+                                 : j->panels   ? by_packed_panels
+                                 : few         ? few_rows
+                                               : many_rows};
+}
+
+static void compute(const struct job *j)
+{
+    const struct matrix_product *p = &j->p;
+    const struct shape s = shape_of(j);
+    const int64_t panels = (p->n + s.width - 1) / s.width;
+    const int64_t blocks = (p->m + s.height - 1) / s.height;
     const double work = (double)p->m * (double)p->n * (double)p->k * (double)p->batches;
 #pragma omp parallel for schedule(static) if (work > PARALLEL)
     for (int64_t task = 0; task < blocks * panels * p->batches; task++) {
-        struct part t = {.row = task / panels % blocks * height,
-                         .column = task % panels * width,
+        struct part t = {.row = task / panels % blocks * s.height,
+                         .column = task % panels * s.width,
                          .i = task / panels / blocks};
-        t.rows = least(height, p->m - t.row);
-        t.columns = least(width, p->n - t.column);
-        if (p->k == 0)
-            clear(j, &t);
-        else if (j->few_bits)
-            rows_of_few_bits(j, &t);
-        else if (few)
-            few_rows(j, &t);
-        else
-            many_rows(j, &t);
+        t.rows = least(s.height, p->m - t.row);
+        t.columns = least(s.width, p->n - t.column);
+        s.run(j, &t);
         finish(j, &t);
     }
 }
 
-/* Tensors may be copies; their dtype is FP32. few_bits: B, or NULL. */
+/* How a constant B is packed; both NULL: it is not. */
+struct packed {
+    const struct few_bits *few_bits;
+    const struct matrix_panels *panels;
+};
+
+/* Tensors may be copies; their dtype is FP32. */
 static void multiply(const strata_run *r, const strata_tensor *in,
-                     const strata_tensor *weight, const struct few_bits *few_bits,
+                     const strata_tensor *weight, struct packed packed,
                      const strata_tensor *residual, const strata_tensor *out)
 {
     const strata_matrix_multiply *p = r->params;
@@ -262,7 +331,8 @@ static void multiply(const strata_run *r, const strata_tensor *in,
         .beta = (float)p->beta,
         .epilogue = r->epilogue,
         .set = tile_choose(),
-        .few_bits = few_bits,
+        .few_bits = packed.few_bits,
+        .panels = packed.panels,
     };
     compute(&j);
 }
@@ -274,13 +344,50 @@ static const strata_tensor *residual_of(const strata_epilogue *e)
 
 int matrix_float_run(const strata_run *r)
 {
-    multiply(r, r->in, r->weight, NULL, residual_of(r->epilogue), &r->out[0]);
+    multiply(r, r->in, r->weight, (struct packed){0}, residual_of(r->epilogue),
+             &r->out[0]);
+    return STRATA_OK;
+}
+
+int matrix_panels_run(const strata_run *r)
+{
+    multiply(r, r->in, r->weight, (struct packed){.panels = r->state},
+             residual_of(r->epilogue), &r->out[0]);
     return STRATA_OK;
 }
 
 int matrix_few_bits_run(const strata_run *r)
 {
-    multiply(r, r->in, r->weight, r->state, residual_of(r->epilogue), &r->out[0]);
+    multiply(r, r->in, r->weight, (struct packed){.few_bits = r->state},
+             residual_of(r->epilogue), &r->out[0]);
+    return STRATA_OK;
+}
+
+/* ---- a constant B, packed -------------------------------------------------------- */
+
+int matrix_panels_setup(const strata_node *n, void *state)
+{
+    const strata_tensor *w = &n->weight[MATRIX_WEIGHT];
+    struct job j = {.b = w->data, .set = tile_choose()};
+    struct matrix_panels *panels = state;
+    void *memory;
+    j.p = matrix_product_of(n->params, n->n_in, n->in, n->weight, &n->out[0], NULL);
+    j.p.dims = 0; /* B has none, and those of an empty batch divide nothing */
+    const int64_t width = TILE_VECTORS * (int64_t)j.set->lanes;
+    const int64_t count = (j.p.n + width - 1) / width;
+    size_t floats;
+    if (__builtin_mul_overflow((size_t)(count * width), (size_t)j.p.k, &floats))
+        return STRATA_FAIL(n, STRATA_EOVERFLOW, "the weight does not fit in memory");
+    const int status = matrix_pack_memory(n, (int64_t)floats, sizeof(float), &memory);
+    if (status != STRATA_OK)
+        return status;
+    *panels = (struct matrix_panels){.b = memory, .width = width};
+#pragma omp parallel for if (count * j.p.k > PARALLEL / (double)width)
+    for (int64_t i = 0; i < count; i++) {
+        const struct part t = {.column = i * width,
+                               .columns = least(width, j.p.n - i * width)};
+        pack(&j, &t, 0, j.p.k, width, (float *)memory + i * width * j.p.k);
+    }
     return STRATA_OK;
 }
 
@@ -386,7 +493,7 @@ int matrix_half_run(const strata_run *r)
         added = loaded(residual, &memory);
     if (copies_weight(r->n_in, r->in, r->weight))
         weight = loaded(&r->weight[MATRIX_WEIGHT], &memory);
-    multiply(r, in, &weight, NULL, residual ? &added : NULL, &out);
+    multiply(r, in, &weight, (struct packed){0}, residual ? &added : NULL, &out);
     convert(&r->out[0], &out, 1);
     return STRATA_OK;
 }

@@ -12,6 +12,15 @@
 /* FP32, in place. */
 int matrix_float_run(const strata_run *r);
 
+/* The same, of a constant B of FP32 in panels of some columns, [panel][k][width]; the
+ * last one's missing columns are zeros. */
+struct matrix_panels {
+    const float *b;
+    int64_t width;
+};
+int matrix_panels_setup(const strata_node *n, void *state); /* a struct matrix_panels */
+int matrix_panels_run(const strata_run *r);
+
 /* The same, of B as few_bits_setup keeps it. */
 int matrix_few_bits_run(const strata_run *r);
 

@@ -370,6 +370,14 @@ static const void *matrix_extension(const char *id)
     return dense_extension_typed(id, &reference);
 }
 
+static int panels_accept(const strata_node *n)
+{
+    const strata_tensor *w = &n->weight[MATRIX_WEIGHT];
+    return w->dtype == STRATA_FP32 && w->rank == 2
+               ? STRATA_OK
+               : STRATA_FAIL(n, STRATA_EUNSUPPORTED, "it takes a weight of FP32");
+}
+
 /* ---- tables -------------------------------------------------------------------- */
 
 #define SAME_ROW(format) {{(format), STRATA_SAME, STRATA_SAME}, {STRATA_SAME}}
@@ -412,6 +420,11 @@ static const strata_impl impls[] = {
      .activations = ELEMENT_ALL_ACTIVATIONS, .efficiency = 0.5, .bandwidth = 0.7,
      .state_size = sizeof(struct few_bits), .accept = few_bits_accept,
      .setup = few_bits_setup, .run = matrix_few_bits_run},
+    {.id = 5, .device = STRATA_HOST, .flags = STRIDED | STRATA_WEIGHT_PACKED,
+     .epilogues = EPILOGUES, .name = "panels", .rows = STRATA_ARRAY(float_rows),
+     .activations = ELEMENT_ALL_ACTIVATIONS, .efficiency = 0.8, .bandwidth = 0.85,
+     .state_size = sizeof(struct matrix_panels), .accept = panels_accept,
+     .setup = matrix_panels_setup, .run = matrix_panels_run},
 };
 
 static const strata_layer matrix_multiply = {

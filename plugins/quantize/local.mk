@@ -1,5 +1,6 @@
 plugin_LTLIBRARIES += plugins/quantize.la
 plugins_quantize_la_SOURCES = plugins/quantize/quantize.c \
+	plugins/common/bytes/blocks.h \
 	plugins/common/quantized/operands.h \
 	plugins/common/quantized/quantize.h
 plugins_quantize_la_CFLAGS = $(CFLAGS_FOR_PLUGINS) -ffp-contract=off \

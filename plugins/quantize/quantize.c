@@ -11,6 +11,7 @@
 #include "plugins/common/dense.h"
 #include "plugins/common/pointwise.h"
 #include "plugins/common/quantized/operands.h"
+#include "plugins/common/bytes/blocks.h"
 #include "plugins/common/bytes/rows.h"
 
 static int quantize_output(const strata_node *n)
@@ -75,6 +76,35 @@ static int quantize_run(const strata_run *r)
         pointwise_pass_run(&pass);
     return STRATA_OK;
 }
+
+/* ---- from blocks of channels ------------------------------------------------------ */
+
+static int quantize_blocks_accept(const strata_node *n)
+{
+    const int status = quantize_accept(n);
+    return status ? status : blocks_accept(n);
+}
+
+static void quantize_block(const struct byte_block *b, const void *job)
+{
+    const struct quantize_scale *s = job;
+    uint8_t bytes[BLOCK_PIXELS * BLOCK_LANES];
+    quantize_row_for (s)(bytes, b->floats, s, b->pixels * BLOCK_LANES);
+    block_store(b, bytes);
+}
+
+static int quantize_blocks_run(const strata_run *r)
+{
+    const int is_signed = r->out[0].dtype == STRATA_INT8;
+    const struct quantize_scale s = {.scale = *(const float *)r->weight[0].data,
+                                     .zero = blocks_zero(r),
+                                     .low = is_signed ? -128 : 0,
+                                     .high = is_signed ? 127 : 255};
+    blocks_run(&r->in[0], &r->out[0], quantize_block, &s);
+    return STRATA_OK;
+}
+
+/* ---- the definition ---------------------------------------------------------------- */
 
 /* Division and sum as the definition has them, in FP32. */
 static int quantize_reference(const strata_node *n, const void *const *in,
@@ -152,6 +182,10 @@ static const strata_row rows[] = {
      {STRATA_U8_NHWC | STRATA_I8_NHWC}},
 };
 
+static const strata_row block_rows[] = {
+    {{STRATA_F32_NC8HW8}, {STRATA_U8_NHWC | STRATA_I8_NHWC}},
+};
+
 static const strata_impl impls[] = {
     {.id = 1,
      .device = STRATA_HOST,
@@ -162,6 +196,15 @@ static const strata_impl impls[] = {
      .bandwidth = 0.6,
      .accept = quantize_accept,
      .run = quantize_run},
+    {.id = 2,
+     .device = STRATA_HOST,
+     .flags = STRATA_PAD_IGNORED,
+     .name = "blocks",
+     .rows = STRATA_ARRAY(block_rows),
+     .efficiency = 0.16,
+     .bandwidth = 0.6,
+     .accept = quantize_blocks_accept,
+     .run = quantize_blocks_run},
 };
 
 static const strata_layer quantize = {
