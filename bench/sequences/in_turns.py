@@ -17,6 +17,7 @@ from ONNX Runtime's, of the largest value.
 As processes at a real-time priority (chrt -f 6), they meet little of what else runs.
 """
 import argparse
+import contextlib
 import os
 import signal
 import statistics
@@ -103,7 +104,6 @@ class Process:
         self.child = subprocess.Popen(command, env=default_environment(a.threads),
                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                       stderr=subprocess.DEVNULL, text=True)
-        self.answer()
 
     def answer(self):
         line = self.child.stdout.readline()
@@ -143,11 +143,15 @@ def rounds_of(a, model, folder):
     arrays = os.path.join(os.path.dirname(model),
                           os.path.basename(model).split(".")[0] + ".npz")
     engine = build(a, model, dict(np.load(arrays)), folder)
-    ways = {w: Process(a, w, engine if w == "strata" else model, arrays,
-                       f"{folder}/{w}.npy") for w in WAYS}
-    rounds = [{w: p.ask(a.seconds) for w, p in ways.items()} for _ in range(a.rounds + 1)]
-    for process in ways.values():
-        process.stop()
+    with contextlib.ExitStack() as stack:
+        ways = {}
+        for w in WAYS:
+            ways[w] = Process(a, w, engine if w == "strata" else model, arrays,
+                              f"{folder}/{w}.npy")
+            stack.callback(ways[w].stop)
+            ways[w].answer()
+        rounds = [{w: p.ask(a.seconds) for w, p in ways.items()}
+                  for _ in range(a.rounds + 1)]
     return rounds[1:]
 
 
