@@ -323,7 +323,7 @@ FUNCTION float exp_falling(float x, struct bounds b)
 }
 
 /* The same as a part of a sum whose largest is exp(0), by log 2 as one float: off by
- * n*2^-29, and without FMA by what n*log 2 is rounded by: at most 2^-24 of x, as x was. */
+ * n*2^-29, and without FMA by n*log 2's rounding, which is no more than x's. */
 FUNCTION float exp_of_sum(float x, struct bounds b)
 {
     const float magic = 0x1.8000fep23f, least = above(x, b);
