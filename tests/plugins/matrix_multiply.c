@@ -7,7 +7,13 @@
 #include "tests/layers/cases.h"
 
 #define MM "MatrixMultiply"
-#define S8(...) {8, {__VA_ARGS__}}
+#define S8(...)                                                                          \
+    {                                                                                    \
+        8,                                                                               \
+        {                                                                                \
+            __VA_ARGS__                                                                  \
+        }                                                                                \
+    }
 
 static const struct layer_case cases[] = {
     /* a weight */
@@ -21,6 +27,13 @@ static const struct layer_case cases[] = {
     {MM, "", .in = {S2(2, 24)}, .weight = {S2(24, 11)}},
     {MM, "transpose_b = true", .in = {S2(2, 24)}, .weight = {S2(11, 24)}},
     {MM, "units = 8; transpose_a = true", .in = {S3(3, 16, 5)}},
+    /* a weight in panels: deeper than one, narrower than a vector, of nothing, odd */
+    {MM, "units = 53; beta = 2", 0, 3, .in = {S2(131, 517), {0}, S2(131, 53)}},
+    {MM, "units = 145; transpose_b = true; alpha = -2", .in = {S3(3, 43, 257)}},
+    {MM, "units = 1; transpose_a = true", .in = {S2(300, 9)}},
+    {MM, "units = 25", .in = {S2(6, 0)}},
+    {MM, "units = 25", .in = {S2(0, 6)}},
+    {MM, "units = 25", .in = {S2(9, 259)}, .numbers = NUMBERS_NAN},
     /* a weight of few bits */
     {MM, "units = 33; weight_bits = 4; weight_group = 16", .in = {S2(1, 64)}},
     {MM, "units = 40; weight_bits = 4; weight_group = 32; transpose_b = true",
@@ -167,8 +180,7 @@ static const struct layer_case cases[] = {
     {MM, "", 0, 2, .in = {S2(2, 3), S2(3, 4)}, .weight = {S2(3, 4)}, .refused = true},
     {MM, "", 0, 2, .in = {S3(2, 2, 3), S3(3, 3, 4)}, .absent = 3, .refused = true},
     {MM, "", 0, 3, .in = {S2(2, 3), S2(3, 4), S2(3, 4)}, .absent = 3, .refused = true},
-    {MM, "", 0, 3, .in = {S2(2, 3), S2(3, 4), S3(2, 2, 4)}, .absent = 3,
-     .refused = true},
+    {MM, "", 0, 3, .in = {S2(2, 3), S2(3, 4), S3(2, 2, 4)}, .absent = 3, .refused = true},
 };
 
 /* Many tiles, and more than a chip has room for. */
