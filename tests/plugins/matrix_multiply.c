@@ -7,13 +7,7 @@
 #include "tests/layers/cases.h"
 
 #define MM "MatrixMultiply"
-#define S8(...)                                                                          \
-    {                                                                                    \
-        8,                                                                               \
-        {                                                                                \
-            __VA_ARGS__                                                                  \
-        }                                                                                \
-    }
+#define S8(...) {8, {__VA_ARGS__}}
 
 static const struct layer_case cases[] = {
     /* a weight */
@@ -180,7 +174,8 @@ static const struct layer_case cases[] = {
     {MM, "", 0, 2, .in = {S2(2, 3), S2(3, 4)}, .weight = {S2(3, 4)}, .refused = true},
     {MM, "", 0, 2, .in = {S3(2, 2, 3), S3(3, 3, 4)}, .absent = 3, .refused = true},
     {MM, "", 0, 3, .in = {S2(2, 3), S2(3, 4), S2(3, 4)}, .absent = 3, .refused = true},
-    {MM, "", 0, 3, .in = {S2(2, 3), S2(3, 4), S3(2, 2, 4)}, .absent = 3, .refused = true},
+    {MM, "", 0, 3, .in = {S2(2, 3), S2(3, 4), S3(2, 2, 4)}, .absent = 3,
+     .refused = true},
 };
 
 /* Many tiles, and more than a chip has room for. */
