@@ -23,7 +23,7 @@
 #define MANY_TASKS 16    /* panels from which row blocks are long */
 #define PARALLEL 200000. /* multiply-adds that pay for a thread team */
 #define GROUP 2          /* panels that a task of a packed B has */
-#define PANEL_DEPTH 256  /* of a packed panel: it and rows of A stay near, in L1 with AVX2 */
+#define PANEL_DEPTH 256  /* of a packed panel: in L1 with AVX2, beside rows of A */
 
 struct job {
     struct matrix_product p;
