@@ -96,18 +96,25 @@ def write_onnx(case, folder, inputs, weights):
 # ---- a peer, in a process of its own ---------------------------------------------------
 
 
-def open_onnxruntime(model, threads, x):
+def bind_onnxruntime(model, threads, x):
+    """A session, and a binding of its inputs."""
     import onnxruntime
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(model, options,
                                            providers=["CPUExecutionProvider"])
-    y = onnxruntime.OrtValue.ortvalue_from_numpy(session.run(None, x)[0])
     binding = session.io_binding()
     for name, value in x.items():
         binding.bind_ortvalue_input(
             name, onnxruntime.OrtValue.ortvalue_from_numpy(value))
+    return session, binding
+
+
+def open_onnxruntime(model, threads, x):
+    import onnxruntime
+    session, binding = bind_onnxruntime(model, threads, x)
+    y = onnxruntime.OrtValue.ortvalue_from_numpy(session.run(None, x)[0])
     binding.bind_ortvalue_output(session.get_outputs()[0].name, y)
     return lambda: session.run_with_iobinding(binding), y.numpy
 

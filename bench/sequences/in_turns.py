@@ -29,7 +29,7 @@ import time
 import numpy as np
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from host_layers import open_openvino  # noqa: E402
+from host_layers import bind_onnxruntime, open_openvino  # noqa: E402
 from wait_policy import default_environment  # noqa: E402
 
 WAYS = ("strata", "onnxruntime", "openvino")
@@ -40,16 +40,7 @@ BLOCK = 0.004  # seconds of runs timed at once
 
 
 def open_onnxruntime(model, threads, x):
-    import onnxruntime
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(model, options,
-                                           providers=["CPUExecutionProvider"])
-    binding = session.io_binding()
-    for name, value in x.items():
-        binding.bind_ortvalue_input(
-            name, onnxruntime.OrtValue.ortvalue_from_numpy(value))
+    session, binding = bind_onnxruntime(model, threads, x)
     for output in session.get_outputs():
         binding.bind_output(output.name, "cpu")
     return (lambda: session.run_with_iobinding(binding),
