@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dense linear tensors by logical index, for references of either version.
+ * Dense linear tensors by logical index, and what lies between, for references of either
+ * version.
  */
 #ifndef PLUGINS_COMMON_DENSE_H
 #define PLUGINS_COMMON_DENSE_H
 
+#include <math.h>
 #include <string.h>
 
 #include <strata/plugin.h>
@@ -86,6 +88,16 @@ static inline const void *dense_extension_typed(const char *id,
                                                 const strata_reference_typed *r)
 {
     return strcmp(id, STRATA_REFERENCE_V2) == 0 ? r : NULL;
+}
+
+/* What lies between is stored in FP16 where the input is, and never becomes infinite
+ * (STRATA_HELD_WITHIN). */
+static inline void dense_hold(const strata_node *n, double *between, int64_t count)
+{
+    const double most = 65504;
+    for (int64_t i = 0; i < count && n->in[0].dtype == STRATA_FP16; i++)
+        if (!isnan(between[i]))
+            between[i] = fmin(fmax(between[i], -most), most);
 }
 
 #endif /* PLUGINS_COMMON_DENSE_H */

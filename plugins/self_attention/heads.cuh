@@ -28,6 +28,20 @@ enum { SELF_BOTH = 1 }; /* a named barrier, of both warpgroups */
 SELF_SCORES(__half, "f16")
 SELF_SCORES(__nv_bfloat16, "bf16")
 
+/* Two to a word, held to what halves can say: an infinite key or value would make no
+ * numbers of queries that do not see it. */
+static __device__ inline uint32_t pack_held(__half, float x, float y)
+{
+    uint32_t two;
+    asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;\n" : "=r"(two) : "f"(y), "f"(x));
+    return two;
+}
+
+static __device__ inline uint32_t pack_held(__nv_bfloat16 type, float x, float y)
+{
+    return pack_two(type, x, y);
+}
+
 template <class C>
 struct self_consumer {
     typedef typename C::Element T;
@@ -119,8 +133,8 @@ struct self_consumer {
             const float2 b = bias[eight * 4];
             const float(&s)[4] =
                 sum[eight / EACH * (SELF_PARTS * EACH) + Part * EACH + eight % EACH];
-            x[h * 2] = pack_two(T(), s[0] + b.x, s[1] + b.y);
-            x[h * 2 + 1] = pack_two(T(), s[2] + b.x, s[3] + b.y);
+            x[h * 2] = pack_held(T(), s[0] + b.x, s[1] + b.y);
+            x[h * 2 + 1] = pack_held(T(), s[2] + b.x, s[3] + b.y);
         }
     }
 

@@ -242,6 +242,7 @@ static int reference_run(const strata_node *n, const void *const *in,
         reference_row(n, (const double *)in[0] + row * n->in[0].dims[2], weight[B],
                       n->weight[BIAS].rank > 0 ? weight[BIAS] : NULL, product.dims[2],
                       values + row * product.dims[2]);
+    dense_hold(n, values, count);
     status = attention_reference_run(&behind, inputs, NULL, out);
     free(values);
     return status;
@@ -249,7 +250,8 @@ static int reference_run(const strata_node *n, const void *const *in,
 
 static const void *self_attention_extension(const char *id)
 {
-    static const strata_reference_typed reference = {sizeof reference, 0, reference_run};
+    static const strata_reference_typed reference = {sizeof reference, STRATA_HELD_WITHIN,
+                                                     reference_run};
     return dense_extension_typed(id, &reference);
 }
 

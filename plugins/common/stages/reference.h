@@ -7,17 +7,9 @@
 
 #include <stdlib.h>
 
+#include "plugins/common/dense.h"
 #include "plugins/common/plane.h"
 #include "plugins/common/stages/stages.h"
-
-/* What lies between is stored in FP16 where the input is, and never becomes infinite. */
-static void stages_hold(const strata_node *n, double *between, int64_t count)
-{
-    const double most = 65504;
-    for (int64_t i = 0; i < count && n->in[0].dtype == STRATA_FP16; i++)
-        if (!isnan(between[i]))
-            between[i] = fmin(fmax(between[i], -most), most);
-}
 
 static double stages_exact(const struct stages *s, int stage, double x)
 {
@@ -72,13 +64,13 @@ static void stages_exact_image(const strata_node *n, const struct stages *s,
     if (s->first) {
         stages_exact_product(s, STAGE_FIRST, weight, x, between, s->channels, s->before,
                              in, NULL);
-        stages_hold(n, between, s->before * in);
+        dense_hold(n, between, s->before * in);
         x = between;
     }
     stages_exact_convolution(s, weight, x, s->last ? convolved : y);
     if (!s->last)
         return;
-    stages_hold(n, convolved, s->behind * out);
+    dense_hold(n, convolved, s->behind * out);
     if (s->shortcut) {
         stages_exact_product(s, STAGE_SHORTCUT, weight, own, y, s->channels, s->results,
                              out, NULL);
