@@ -65,6 +65,7 @@ endif
 EXTRA_DIST += \
 	bench/cuda/cudnn_tactics.c \
 	bench/sequences/bert.py \
+	bench/sequences/dynamic_lstm.py \
 	bench/sequences/in_turns.py \
 	bench/sequences/vs_peers.py \
 	bench/sequences/vs_torch.py \

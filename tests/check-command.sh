@@ -342,10 +342,10 @@ expect 0 '4 costs of 2 files in .*; 2 disagree' 'costs merges and counts conflic
     $strata costs merge "$scratch/a.costs" "$scratch/b.costs" --output="$scratch/m.costs"
 expect 0 '100,5,10,150,5,20,\+50\.0,its,run a' 'costs lists which of two is kept' \
     $strata costs merge "$scratch/a.costs" "$scratch/b.costs" \
-    --output="$scratch/m.costs" -o csv
+    -o "$scratch/m.costs" --format=csv
 expect 0 '"percent": 50.0,' 'costs lists it as JSON, which has no sign +' \
     $strata costs merge "$scratch/a.costs" "$scratch/b.costs" \
-    --output="$scratch/m.costs" -o json
+    -o "$scratch/m.costs" --format=json
 expect 0 '^150 5 20 run a 200 5 20 run b 400 5 10 run c 290 90 10 run d $' \
     'merged costs are the better known' \
     sh -c "sed 1,3d '$scratch/m.costs' | tr '\n' ' '"
@@ -354,6 +354,8 @@ expect 2 'c.costs: costs of device .other. cannot join those of .host.' \
     $strata costs merge "$scratch/a.costs" "$scratch/c.costs" --output="$scratch/n.costs"
 expect 2 'two or more cost files' 'costs merge needs two files' \
     $strata costs merge "$scratch/a.costs" --output="$scratch/n.costs"
+expect 2 "-o 'csv': a file is needed here, not a format" 'the -o of costs is its file' \
+    $strata costs merge "$scratch/a.costs" "$scratch/b.costs" -o csv
 expect 2 'output=FILE is needed' 'costs merge needs an output' \
     $strata costs merge "$scratch/a.costs" "$scratch/b.costs"
 expect 0 'core::Convolution@1' 'list shows layers' $strata list

@@ -8,7 +8,7 @@
 
 #include "planner/cost/cost.h"
 
-enum { OPTION_OUTPUT = TOOL_OWN };
+enum { OPTION_OUTPUT = TOOL_SHORT + 'o' };
 
 static const struct option options[] = {
     {"output", required_argument, NULL, OPTION_OUTPUT},
@@ -109,7 +109,8 @@ static int run_costs(int argc, char **argv)
         code = tool_usage(&tool_costs, "two or more cost files are needed");
     else if (!output)
         code = tool_usage(&tool_costs, "--output=FILE is needed; it may be one of those");
-    else if ((code = tool_check_unused(&tool_costs, &o, USES_FORMAT)) == EXIT_OK)
+    else if ((code = tool_check_output(&tool_costs, output)) == EXIT_OK &&
+             (code = tool_check_unused(&tool_costs, &o, USES_FORMAT)) == EXIT_OK)
         code = merge(argv + optind + 1, argc - optind - 1, output, o.format);
 done:
     tool_options_free(&o);
@@ -119,14 +120,14 @@ done:
 const struct tool_command tool_costs = {
     .name = "costs",
     .summary = "Merge cost files of one device, and show where they disagree",
-    .usage = "merge A.costs B.costs... --output=FILE [OPTION...]",
+    .usage = "merge A.costs B.costs... -o FILE [OPTION...]",
     .help = "Options:\n"
-            "      --output=FILE  where the merged costs go\n\n"
+            "  -o, --output=FILE            where the merged costs go\n\n"
             "Of two costs for one key the one of more runs is kept, and of two alike in\n"
             "that the lower. Listed are those further apart than the spread of both.\n"
             "Files of different devices do not merge.\n",
     .examples =
-        "  strata costs merge monday.costs tuesday.costs --output=net.costs\n"
-        "  strata costs merge a.costs b.costs c.costs --output=all.costs -o csv\n",
+        "  strata costs merge monday.costs tuesday.costs -o net.costs\n"
+        "  strata costs merge a.costs b.costs c.costs -o all.costs --format=csv\n",
     .run = run_costs,
 };

@@ -178,8 +178,10 @@ static int make_told(struct import **out, struct import *start, strata_error *er
         status = cache_pair(*out, c.room, err);
     if (status == STRATA_OK)
         status = pair_states(*out, err);
-    if (status == STRATA_OK)
+    if (status == STRATA_OK) {
         cache_drop(*out);
+        import_tell_names(*out);
+    }
     if (*out)
         (*out)->options = own;
     cache_free(&c);

@@ -118,3 +118,49 @@ int import_name(struct import *im, strata_error *err)
     names_free(&n.used);
     return n.status;
 }
+
+/* ---- names that are not kept ---------------------------------------------------------
+ */
+
+/* What the network calls one of its outputs; NULL: out of memory. */
+static const char *name_of(struct import *im, int value)
+{
+    for (size_t i = 0; i < im->n_sections; i++)
+        for (int k = 0; k < im->sections[i]->n_out; k++)
+            if (im->sections[i]->out[k] == value)
+                return k ? arena_print(&im->g.arena, "%s:%d", im->sections[i]->name, k)
+                         : im->sections[i]->name;
+    return im->g.values[value].spelled;
+}
+
+/* Whether a name of the model is told, as that of the network is none that it could have
+ * kept. A further output of a layer has that layer's name, whatever its own. */
+static bool is_respelled(struct import *im, const char *name, const char *now)
+{
+    const char *spelled = spell(&im->g.arena, name);
+    return spelled && now && strcmp(spelled, name) != 0 && strcmp(now, name) != 0;
+}
+
+void import_tell_names(struct import *im)
+{
+    enum { TOLD = 8 };
+    const struct graph *g = &im->g;
+    size_t n = 0;
+    strata_error text;
+    error_set(&text, STRATA_EINVAL, "%s", "");
+    for (size_t i = 0; i < g->n_inputs + g->n_outputs; i++) {
+        const bool input = i < g->n_inputs;
+        const int value = input ? g->inputs[i] : g->outputs[i - g->n_inputs];
+        const char *name = g->values[value].name, *now = name_of(im, value);
+        if (is_respelled(im, name, now) && n++ < TOLD)
+            error_append(&text, "%s%s '%s' is '%s'", n > 1 ? ", " : "",
+                         input ? "input" : "output", name, now);
+    }
+    if (n > TOLD)
+        error_append(&text, " and %zu others", n - TOLD);
+    if (n)
+        log_line(STRATA_LOG_WARNING,
+                 "%s: names in a network begin with a letter and have letters of ASCII, "
+                 "digits and _ . / - alone: %s there",
+                 im->model->path, text.message);
+}

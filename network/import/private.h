@@ -97,6 +97,8 @@ int import_drop(struct import *im, strata_error *err);
 int import_find_patterns(struct import *im, strata_error *err);
 int import_map(struct import *im, strata_error *err);
 int import_name(struct import *im, strata_error *err);
+/* Log which inputs and outputs could not keep their names (name.c). */
+void import_tell_names(struct import *im);
 
 /* symbols/find.c: find the symbols of the model, by its inputs and the options. */
 void import_find_symbols(struct import *im);

@@ -6,6 +6,11 @@
  */
 #include "plugins/non_max_suppression/non_max_suppression.h"
 
+#include <string.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
 #include <strata/half.h>
 
 #include "plugins/common/dense.h"
@@ -49,11 +54,12 @@ static double nms_flops(const strata_node *n)
 
 /* ---- running --------------------------------------------------------------------- */
 
-/* Of one class of an image: a heap of keys, the least on top; the boxes kept. */
+/* Of one class of an image: a heap of keys, the least on top; the boxes kept, and their
+ * rows of the output. */
 struct class_work {
     uint64_t *key;
     struct nms_box *box; /* of those kept */
-    int32_t *kept;
+    int64_t *row;
     int64_t keys, count;
 };
 
@@ -85,11 +91,12 @@ static int is_free(const struct class_work *w, const struct nms_box *box, double
     return 1;
 }
 
-static void keep_class(const strata_run *r, struct class_work *w, int64_t image,
-                       const float *score)
+static void keep_class(const strata_run *r, struct class_work *w, int64_t c)
 {
     const strata_non_max_suppression *p = r->params;
-    const int64_t boxes = r->in[0].dims[1], most = nms_most(p, boxes);
+    const int64_t boxes = r->in[0].dims[1], most = nms_most(p, boxes),
+                  image = c / r->in[1].dims[1];
+    const float *score = (const float *)r->in[1].data + c * boxes;
     for (int64_t i = 0; i < boxes; i++) { /* no branch, which would not be foreseen */
         w->key[w->keys] = nms_key(strata_bits_of_float(score[i]), i);
         w->keys += (double)score[i] > p->score;
@@ -102,61 +109,92 @@ static void keep_class(const strata_run *r, struct class_work *w, int64_t image,
         sift(w->key, w->keys, 0);
         const struct nms_box box = box_at(r, image, i);
         if (is_free(w, &box, p->iou)) {
-            w->box[w->count] = box;
-            w->kept[w->count++] = (int32_t)i;
+            int64_t *row = w->row + 3 * w->count;
+            row[0] = image;
+            row[1] = c % r->in[1].dims[1];
+            row[2] = i;
+            w->box[w->count++] = box;
         }
     }
 }
 
-/* Memory of all classes: keys, boxes kept, counts, and which they are. */
+/* A thread takes one class at a time. */
+static int64_t nms_threads(const strata_tensor *score)
+{
+    const int64_t all = score->dims[0] * score->dims[1];
+    int64_t threads = 1;
+#ifdef _OPENMP
+    threads = omp_get_max_threads();
+#endif
+    return all > 0 && all < threads ? all : threads;
+}
+
+static size_t whole_lines(size_t bytes)
+{
+    return (bytes / 64 + 1) * 64;
+}
+
+/* How many boxes each class keeps comes first in the workspace. */
+static size_t counts_of(const strata_tensor *score)
+{
+    return whole_lines((size_t)(score->dims[0] * score->dims[1]) * sizeof(int64_t));
+}
+
+/* Then, of each thread, the keys of a class and the boxes kept of it. */
+static size_t share_of(const strata_non_max_suppression *p, int64_t boxes)
+{
+    return whole_lines((size_t)boxes * sizeof(uint64_t) +
+                       (size_t)nms_most(p, boxes) * sizeof(struct nms_box));
+}
+
 static size_t nms_workspace(const strata_node *n)
 {
-    const size_t classes = (size_t)n->in[1].dims[0] * (size_t)n->in[1].dims[1];
-    const int64_t boxes = n->in[0].dims[1];
-    const size_t most = (size_t)nms_most(n->params, boxes) * sizeof(struct nms_box);
     size_t bytes;
-    if (__builtin_mul_overflow((size_t)boxes, sizeof(uint64_t) + sizeof(int32_t),
-                               &bytes) ||
-        __builtin_add_overflow(bytes, most + sizeof(int64_t), &bytes) ||
-        __builtin_mul_overflow(bytes, classes, &bytes))
+    if (__builtin_mul_overflow(share_of(n->params, n->in[0].dims[1]),
+                               (size_t)nms_threads(&n->in[1]), &bytes) ||
+        __builtin_add_overflow(bytes, counts_of(&n->in[1]), &bytes))
         return SIZE_MAX;
     return bytes;
 }
 
-static void write_rows(const strata_run *r, const int32_t *kept, const int64_t *count)
+/* Each class has written its rows where the most of all before it would end. */
+static void join_rows(const strata_run *r, const int64_t *count)
 {
-    const int64_t classes = r->in[1].dims[1], boxes = r->in[0].dims[1];
-    int64_t *row = r->out[0].data, *end = row + r->out[0].count;
+    const int64_t most = nms_most(r->params, r->in[0].dims[1]);
+    int64_t *first = r->out[0].data, *row = first, *end = first + r->out[0].count;
     int32_t *total = r->out[1].data;
-    *total = 0;
-    for (int64_t c = 0; c < r->in[1].dims[0] * classes; c++) {
-        *total += (int32_t)count[c];
-        for (int64_t k = 0; k < count[c]; k++, row += 3) {
-            row[0] = c / classes;
-            row[1] = c % classes;
-            row[2] = kept[c * boxes + k];
-        }
+    for (int64_t c = 0; c < r->in[1].dims[0] * r->in[1].dims[1]; c++) {
+        memmove(row, first + 3 * most * c, (size_t)count[c] * 3 * sizeof *row);
+        row += 3 * count[c];
     }
+    *total = (int32_t)((row - first) / 3);
     while (row < end)
         *row++ = -1;
 }
 
 static int nms_run(const strata_run *r)
 {
-    const int64_t images = r->in[1].dims[0], classes = r->in[1].dims[1],
-                  boxes = r->in[0].dims[1], all = images * classes,
+    const int64_t all = r->in[1].dims[0] * r->in[1].dims[1], boxes = r->in[0].dims[1],
                   most = nms_most(r->params, boxes);
-    uint64_t *key = r->workspace;
-    struct nms_box *box = (struct nms_box *)(void *)(key + all * boxes);
-    int64_t *count = (int64_t *)(void *)(box + all * most);
-    int32_t *kept = (int32_t *)(void *)(count + all);
-#pragma omp parallel for schedule(dynamic) if (all * boxes >= 1024)
+    const size_t counts = counts_of(&r->in[1]), share = share_of(r->params, boxes);
+    const int64_t made = (int64_t)((r->workspace_size - counts) / share);
+    const int64_t wanted = nms_threads(&r->in[1]);
+    const int threads = all * boxes < 1024 ? 1 : (int)(wanted < made ? wanted : made);
+    int64_t *count = r->workspace;
+    (void)threads;
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
     for (int64_t c = 0; c < all; c++) {
-        struct class_work w = {key + c * boxes, box + c * most, kept + c * boxes, 0, 0};
-        keep_class(r, &w, c / classes, (const float *)r->in[1].data + c * boxes);
+        char *own = (char *)r->workspace + counts;
+#ifdef _OPENMP
+        own += share * (size_t)omp_get_thread_num();
+#endif
+        uint64_t *key = (uint64_t *)(void *)own;
+        struct class_work w = {key, (struct nms_box *)(void *)(key + boxes),
+                               (int64_t *)r->out[0].data + 3 * most * c, 0, 0};
+        keep_class(r, &w, c);
         count[c] = w.count;
     }
-    write_rows(r, kept, count);
+    join_rows(r, count);
     return STRATA_OK;
 }
 

@@ -12,6 +12,8 @@ CRITERION_TESTS += \
 tests_layers_cast_SOURCES = tests/layers/cast.c tests/formats/reference.h
 tests_layers_example_plugins_SOURCES = tests/layers/example_plugins.c \
 	tests/cuda/device.h
+# Its own compilation of pointwise/float.c, which is to be the library's.
+tests_layers_functions_CFLAGS = $(plugins_common_libpointwise_la_CFLAGS)
 tests_layers_functions_LDADD = $(POINTWISE_LIBS) $(LDADD)
 tests_layers_kernels_LDADD = $(POINTWISE_LIBS) $(LDADD)
 tests_layers_layers_SOURCES = tests/layers/layers.c tests/layers/cases.h \

@@ -1,7 +1,8 @@
 #!/bin/sh
 # TAP: under limits of its address space a command ends with a message and a status, never
 # with a signal. oneDNN, whose allocations are not all checked, is what runs where it is
-# found. STRATA_TEST_LONG: twice as many limits; STRATA_TEST_QUICK: half as many.
+# found. STRATA_TEST_LONG: twice as many limits; STRATA_TEST_QUICK: half as many. And what
+# a context of one layer holds.
 . "${srcdir:-.}/tests/tap.sh"
 cd "$scratch" || exit 99
 unset STRATA_TRIAL
@@ -39,6 +40,24 @@ kernel = 1x1
 weights = w
 INI
 
+# ---- what a context holds ----
+cat >boxes.ini <<'INI'
+[network]
+format = 1
+outputs = nms, nms:1
+[input boxes]
+shape = 1, 25200, 4
+[input scores]
+shape = 1, 80, 25200
+[layer nms]
+type = NonMaxSuppression
+inputs = boxes, scores
+max_output = 300
+INI
+expect 0 'memory per context 0\.' 'NonMaxSuppression holds one class a thread' \
+    "$strata" build boxes.ini -o boxes.engine --costs analytic --set runtime.threads=2
+
+# ---- under limits ----
 limited() { # limited KIB COMMAND...
     (ulimit -c 0 && ulimit -v "$1" && shift && exec "$@")
 }

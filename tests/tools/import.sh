@@ -90,6 +90,12 @@ node = field(1, "x") + field(1, "w") + field(2, "y") + field(4, "CumSum")
 graph = field(1, node) + field(2, "g") + field(11, tensor("x")) + field(11, axis) + \
     field(12, tensor("y"))
 open("n.onnx", "wb").write(field(1, 8) + field(7, graph) + field(8, field(2, 17)))
+nodes = b"".join(field(1, field(1, x) + field(2, y) + field(4, "Exp"))
+                 for x, y in (("größe", "/1"), ("größe", "höhe"), ("kept", "kept.1")))
+graph = nodes + field(2, "g") + field(11, tensor("größe")) + field(11, tensor("kept")) + \
+    field(12, tensor("/1")) + field(12, tensor("höhe")) + field(12, tensor("kept.1"))
+open("names.onnx", "wb").write(field(1, 8) + bytes([0x3a, len(graph) % 128 + 128, 1]) +
+                               graph + field(8, field(2, 17)))
 PY
 (cd "$scratch" && python3 model.py && printf '\0\0\200\077\0\0\0\100' >w.bin &&
     printf '\223NUMPY\001\000\166\000%-117s\n\0\0\0\0\0\0\0\0' \
@@ -98,6 +104,13 @@ for i in 1 2; do
     expect 0 '^y,0,1,1,2,' "a model is imported to the cache ($i)" env XDG_CACHE_HOME="$scratch/c" \
         $strata run "$scratch/m.onnx" "$scratch/x.npy" --top 1 -o csv
 done
+expect 0 "alone: input 'größe' is 'gr____e', output '/1' is 'n1', output 'höhe' is 'h__he' there" \
+    'names that are not kept are told' \
+    $strata import "$scratch/names.onnx" -o "$scratch/names.ini"
+expect 0 '^outputs = n1, h__he, kept.1$' 'and are those of the network' \
+    cat "$scratch/names.ini"
+expect 1 '^0$' 'names that are kept are not' sh -c "
+    $strata import '$scratch/n.onnx' -o '$scratch/n.ini' --constant w=0 2>&1 | grep -c warning"
 for truth in true false; do
     $strata import "$scratch/c.onnx" -o "$scratch/c.ini" --constant c=$truth >"$log" 2>&1
     result $? "a condition is said to be $truth"

@@ -247,6 +247,14 @@ static const struct {
      "node com.microsoft::DynamicQuantizeLSTM x,w,r,_,_,_,_,_,s,z,t,u -> y "
      "hidden_size=1\n" Y,
      "1x1x1x1: 0.76159"},
+    /* Gates of 2, 2, 0 and 2, each of two products of 255*127, above 16 bits in all. */
+    {"DynamicQuantizeLSTM of sums above 16 bits",
+     "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1x1x2 1 1\n"
+     "init w c 1x2x4 127 127 0 127 127 127 0 127\ninit s f 1 0.00787402\ninit z c 1 0\n"
+     "init r c 1x1x4 0 0 0 0\n"
+     "node com.microsoft::DynamicQuantizeLSTM x,w,r,_,_,_,_,_,s,z,s,z -> y "
+     "hidden_size=1\n" Y,
+     "1x1x1x1: 0.60828"},
     {"DynamicQuantizeMatMul",
      "ir 8\nopset 17\nopset com.microsoft 1\ninit x f 1x2 0 255\n"
      "init w c 2x2 3 5 -1 4\ninit t f - 2\ninit b f 2 1 2\n"
