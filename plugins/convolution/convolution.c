@@ -322,7 +322,7 @@ static const strata_impl impls[] = {
      .flags = STRATA_PAD_IGNORED | STRATA_WEIGHT_PACKED | STRATA_PITCHED_IN |
               STRATA_PITCHED_OUT | STRATA_PITCHED_RESIDUAL,
      .epilogues = EPILOGUES, .name = "winograd", .rows = STRATA_ARRAY(winograd_rows),
-     .activations = ELEMENT_ALL_ACTIVATIONS, .efficiency = 1, .bandwidth = 0.4,
+     .activations = ELEMENT_ALL_ACTIVATIONS, .efficiency = 0.83, .bandwidth = 0.4,
      .state_size = sizeof(struct winograd), .accept = winograd_accept,
      .workspace = winograd_workspace, .setup = winograd_setup, .run = winograd_run},
 };

@@ -9,9 +9,10 @@
 #include <omp.h>
 #endif
 
-#define BLOCK_BYTES 393216   /* tiles and products of a block: in L2, beside a panel */
-#define SHARED_BYTES 2097152 /* transformed tiles that threads may share */
-#define TASKS 8              /* a thread, where they share tiles */
+#define BLOCK_BYTES (384 << 10)   /* tiles and products of a block: in L2 */
+#define SHARED_BYTES (2 << 20)    /* transformed tiles that threads may share */
+#define PRODUCT_BYTES (128 << 10) /* products of a task, where they do */
+#define TASKS 4                   /* a thread, where they do */
 
 static int thread_count(void)
 {
@@ -56,7 +57,9 @@ static struct winograd_plan plan_of(const struct winograd *s, int64_t images)
     p.part = p.groups;
     if (p.shared) {
         const int64_t parts = (TASKS * p.threads + s->panels - 1) / s->panels;
-        p.part = window_max(1, window_min(p.part, groups / parts));
+        const int64_t many =
+            PRODUCT_BYTES / (columns * height * WINOGRAD_SPOTS * (int64_t)sizeof(float));
+        p.part = window_max(1, window_min((groups + parts - 1) / parts, many));
         p.groups = groups;
     }
     p.tiles_bytes = float_bytes(WINOGRAD_SPOTS * winograd_spot(s, p.groups * height));

@@ -14,8 +14,7 @@
 #define WINOGRAD_SPOTS 16 /* of a transformed tile: 4x4 */
 #define WINOGRAD_STEP 2   /* outputs of a tile along a side */
 #define WINOGRAD_UNIT 8   /* channels that are transformed at once */
-#define WINOGRAD_SKEW 16  /* floats between spots, so that they lie in other cache sets  \
-                           */
+#define WINOGRAD_SKEW 16  /* floats between spots, which then lie in other cache sets */
 
 /* How tiles are worked on, in groups of as many as a product has rows: in blocks, each a
  * thread's own, or all of them by all threads, which then share filters. */
