@@ -319,8 +319,7 @@ static const strata_impl impls[] = {
      .state_size = sizeof(struct depthwise), .accept = depthwise_accept,
      .setup = depthwise_setup, .run = depthwise_run},
     {.id = 4, .device = STRATA_HOST,
-     .flags = STRATA_PAD_IGNORED | STRATA_WEIGHT_PACKED | STRATA_PITCHED_IN |
-              STRATA_PITCHED_OUT | STRATA_PITCHED_RESIDUAL,
+     .flags = STRATA_PAD_IGNORED | STRATA_WEIGHT_PACKED | STRATA_PITCHED_RESIDUAL,
      .epilogues = EPILOGUES, .name = "winograd", .rows = STRATA_ARRAY(winograd_rows),
      .activations = ELEMENT_ALL_ACTIVATIONS, .efficiency = 0.83, .bandwidth = 0.4,
      .state_size = sizeof(struct winograd), .accept = winograd_accept,
