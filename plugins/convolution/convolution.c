@@ -3,7 +3,8 @@
  * Convolution of 1-D, 2-D and 3-D images: y[k] = bias[k] + sum of weight[k][c] over the
  * window, channels in groups. Two host impls share one FP32 core: `c` works on fp32:nchw
  * in place, `any` unpacks bands of an image of any float format, computes, and packs.
- * `depthwise` takes one channel a group in blocks of channels.
+ * `depthwise` takes one channel a group in blocks of channels, `winograd` 3x3 windows
+ * at every pixel, in blocks or with the channels last.
  */
 #include "plugins/common/filters.h"
 #include "plugins/common/plane.h"
@@ -11,6 +12,7 @@
 #include "plugins/common/walk.h"
 #include "plugins/convolution/band.h"
 #include "plugins/convolution/depthwise.h"
+#include "plugins/convolution/winograd/winograd.h"
 
 enum { WEIGHT, BIAS, FACTORS };
 
@@ -295,6 +297,10 @@ static const strata_row depthwise_rows[] = {
     {{STRATA_F32_NC8HW8 | STRATA_F32_NC16HW16}, {STRATA_SAME}},
 };
 
+static const strata_row winograd_rows[] = {
+    {{STRATA_F32_NC8HW8 | STRATA_F32_NC16HW16 | STRATA_F32_NHWC}, {STRATA_SAME}},
+};
+
 static const strata_impl impls[] = {
     {.id = 1, .device = STRATA_HOST, .epilogues = EPILOGUES, .name = "c",
      .rows = STRATA_ARRAY(c_rows), .activations = ELEMENT_ALL_ACTIVATIONS,
@@ -312,6 +318,12 @@ static const strata_impl impls[] = {
      .activations = ELEMENT_ALL_ACTIVATIONS, .efficiency = 0.7, .bandwidth = 0.8,
      .state_size = sizeof(struct depthwise), .accept = depthwise_accept,
      .setup = depthwise_setup, .run = depthwise_run},
+    {.id = 4, .device = STRATA_HOST,
+     .flags = STRATA_PAD_IGNORED | STRATA_WEIGHT_PACKED | STRATA_PITCHED_RESIDUAL,
+     .epilogues = EPILOGUES, .name = "winograd", .rows = STRATA_ARRAY(winograd_rows),
+     .activations = ELEMENT_ALL_ACTIVATIONS, .efficiency = 0.83, .bandwidth = 0.4,
+     .state_size = sizeof(struct winograd), .accept = winograd_accept,
+     .workspace = winograd_workspace, .setup = winograd_setup, .run = winograd_run},
 };
 
 static const strata_layer convolution = {

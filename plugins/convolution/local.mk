@@ -6,7 +6,12 @@ plugins_convolution_la_SOURCES = plugins/convolution/convolution.c \
 	plugins/convolution/direct.h \
 	plugins/convolution/gemm_tile.h \
 	plugins/convolution/job.h \
-	plugins/convolution/product.h
+	plugins/convolution/product.h \
+	plugins/convolution/winograd/run.c \
+	plugins/convolution/winograd/setup.c \
+	plugins/convolution/winograd/transform.c \
+	plugins/convolution/winograd/transform.h \
+	plugins/convolution/winograd/winograd.h
 plugins_convolution_la_CFLAGS = $(CFLAGS_FOR_PLUGINS)
 plugins_convolution_la_LDFLAGS = $(LDFLAGS_FOR_PLUGINS)
 plugins_convolution_la_LIBADD = $(POINTWISE_LIBS)

@@ -107,6 +107,15 @@ static const struct layer_case cases[] = {
     /* Enough tiles for those that share no depth. */
     {"Convolution", "filters = 192; kernel = 3; pad = 1", .in = {S4(2, 40, 38, 37)}},
     {"Convolution", "filters = 128; kernel = 1", .in = {S4(2, 72, 40, 41)}},
+    /* Tiles of 2x2 outputs: sides odd and even, rows and columns of one, pads that differ
+     * and that are wider than a tile, filters and channels around vectors and panels. */
+    {"Convolution", "filters = 15; kernel = 3; pad = 2, 0, 1, 3", .in = {S4(3, 17, 6, 9)}},
+    {"Convolution", "filters = 25; kernel = 3; pad = 5x6", .in = {S4(2, 8, 1, 2)}},
+    {"Convolution", "filters = 49; kernel = 3", .in = {S4(1, 33, 3, 8)}},
+    {"Convolution", "filters = 97; kernel = 3; pad = 1", .in = {S4(5, 265, 3, 5)}},
+    {"Convolution", "filters = 24; kernel = 3; pad = 1", .in = {S4(1, 24, 150, 151)}},
+    {"Convolution", "filters = 130; kernel = 3; pad = 1", .in = {S4(1, 520, 7, 7)}},
+    {"Convolution", "filters = 24; kernel = 3; pad = 1", .in = {S4(0, 16, 9, 9)}},
     /* With all bits of FP32, which only TF32 may lose. */
     {"Convolution", "filters = 40; kernel = 3; pad = 1", .in = {S4(2, 48, 11, 13)},
      .numbers = NUMBERS_FINE},
