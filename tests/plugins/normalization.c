@@ -98,6 +98,14 @@ static const struct layer_case large[] = {
     {"Normalization", "statistics = yes", .in = {S2(797, 16384)}, .low = 90, .high = 100},
     {"Normalization", "", .in = {S2(599, 12288)}}, /* rows handed out */
     {"Normalization", "", .in = {S2(531, 16376)}, .absent = 1},
+    {"Normalization", "", .in = {S2(1056, 4096)}}, /* rows beside each other */
+    {"Normalization", "statistics = yes", .in = {S2(1061, 4104)}, .low = 90, .high = 100},
+    {"Normalization", "", .in = {S2(797, 4100)}, .absent = 2},
+    {"Normalization", "", .in = {S2(557, 7680)}, .absent = 3},
+    {"Normalization", "statistics = yes", .in = {S2(531, 9208)}, .low = 90, .high = 100},
+    {"Normalization", "", .in = {S2(528, 9224)}, .low = 90, .high = 100},
+    {"Normalization", "statistics = yes", .in = {S2(541, 10752)}, .absent = 1},
+    {"Normalization", "", .in = {S2(533, 10760)}},
     {"Normalization", "kind = instance", .in = {S4(3, 64, 41, 40)}, .low = 30,
      .high = 40},
     {"Normalization", "kind = group; groups = 32", .in = {S4(2, 320, 64, 64)}},
