@@ -23,18 +23,19 @@
 #define LONG_PLACES 2 /* of rows in shared memory */
 #define LONG_WARPS 16
 #define LONG_THREADS (LONG_WARPS * 32)
-#define LONG_BESIDE 384 /* threads of a block beside another, at most */
-#define LONG_WIDE 192   /* the same, of rows of halves that these have no registers for */
-#define LONG_OTHER 20   /* registers of a thread but for packs and weights */
 #define LONG_ROWS 0x3fffffff /* at most */
-#define LONG_LEAST 4096 /* elements: scale and bias are 32 KB, read for each row else */
+#define LONG_BESIDE 384      /* threads of a block beside another, at most */
+#define LONG_WIDE 192        /* the same, of rows that these have no registers for */
+#define LONG_OTHER 20        /* registers of a thread but for packs and weights */
+#define LONG_LEAST 4096      /* elements: 32 KB of weights, which one block reads a row */
 
-/* Packs of a row that a thread has registers for where two blocks share a multiprocessor,
- * of 65,536, which threads have by eights: a pack takes 4, its scale and bias two for
- * each element. 384 threads: 80 registers, three packs of halves (rows of up to 9,216),
- * five of floats (7,680). 192 threads: 168 registers, seven of halves (9,224 to 10,752;
- * with six warps on a multiprocessor's four schedulers, no other number of threads from
- * 256 on has as much). Shared memory, two places a block, would have room for twice as
+/* Packs of a row that a thread has registers for where two blocks share a
+ * multiprocessor's 65,536, which threads have by eights: a pack takes 4, its scale and
+ * bias two for each element. 384 threads: 80 registers, three packs of halves (rows of up
+ * to 9,216), five of floats (7,680). 192 threads: 168 registers, seven of halves (9,224
+ * to 10,752). Between them are fewer elements: 256 threads have 128 registers, five
+ * packs, 10,240; of 224, 14 warps count as 16 on four schedulers, each of which has
+ * registers of its own. Shared memory, two places a block, would have room for twice as
  * much. */
 static constexpr int long_packs(int size, int threads)
 {
@@ -42,8 +43,7 @@ static constexpr int long_packs(int size, int threads)
 }
 
 /* Blocks of a multiprocessor and the row of each, of constant memory: registers are
- * short.
- */
+ * short. */
 struct long_blocks {
     int threads, blocks; /* threads 0: none */
     int packs;
@@ -137,8 +137,7 @@ static __device__ inline row_part long_moments(Part &p, row_part *parts, int cou
 }
 
 /* The same of a block beside others, where in one warp at most lanes have unlike
- * `count`s.
- */
+ * `count`s. */
 template <typename Part>
 static __device__ inline row_part long_moments_beside(const Part &p, row_part *parts,
                                                       int count, const long_blocks &each,
