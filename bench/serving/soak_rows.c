@@ -93,13 +93,22 @@ static int measure_rows(struct soak *s, const strata_engine *e, strata_error *er
         return status;
     s->n_batches = strata_engine_batches(e, s->batches, SOAK_BATCHES);
     if (s->n_batches > SOAK_BATCHES || soak_largest(s) > SOAK_ROWS || !in.is_input ||
-        out.is_input || strata_engine_bindings(e) != 2 || in.desc.dtype != STRATA_FP32)
+        out.is_input || strata_engine_bindings(e) != 2 || in.desc.dtype != STRATA_FP32) {
+        soak_tell(s,
+                  "the engine must have one FP32 input and one output, at most %d "
+                  "batches of at most %d rows",
+                  SOAK_BATCHES, SOAK_ROWS);
         return STRATA_EUNSUPPORTED;
+    }
     s->row_in = (size_t)(in.bytes / soak_largest(s));
     s->row_out = (size_t)(out.bytes / soak_largest(s));
     const size_t places = (size_t)places_before(s, s->n_batches);
     const size_t needed = SOAK_ROWS * (s->row_in + places * s->row_out);
-    return needed <= s->room ? STRATA_OK : STRATA_ENOMEM;
+    if (needed <= s->room)
+        return STRATA_OK;
+    soak_tell(s, "rows of %zu bytes in and %zu out, at %zu places, need %zu MiB of %zu",
+              s->row_in, s->row_out, places, needed >> 20, s->room >> 20);
+    return STRATA_ENOMEM;
 }
 
 /* A batch of rows, the first one `from`, and round again; what comes out is kept, or
@@ -163,18 +172,15 @@ int soak_reference(struct soak *s)
     struct soak_sites sites = {0};
     strata_error err = {0};
     int status = soak_open(s, &sites, &err);
-    if (status == STRATA_OK && (status = measure_rows(s, sites.engine[0], &err)))
-        soak_tell(s,
-                  "the engine must have one FP32 input and one output, at most %d "
-                  "batches of at most %d rows",
-                  SOAK_BATCHES, SOAK_ROWS);
+    if (status == STRATA_OK)
+        status = measure_rows(s, sites.engine[0], &err);
     if (status == STRATA_OK)
         fill_inputs(s);
     for (int i = 0; i < s->n_devices && status == STRATA_OK; i++)
         status = run_references(s, &sites, i, i == 0, &err);
     if (status == STRATA_OK)
         describe_outputs(s);
-    else
+    else if (err.message[0])
         soak_tell(s, "the reference: %s", err.message);
     if (status == STRATA_OK && s->distinct < SOAK_ROWS) {
         soak_tell(s,

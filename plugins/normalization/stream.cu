@@ -109,6 +109,7 @@ static bool stream_shape(norm_stream &s, int span, int blocks, int size, int64_t
         return false;
     s.slots = (int32_t)((STREAM_ROOM - stream_beside(s)) / (size_t)s.slot);
     s.slots = s.slots < STREAM_SLOTS ? s.slots : STREAM_SLOTS;
+    /* More, and a block's moments of four slabs on could meet those still to be read. */
     s.slots = s.slots < 3 * s.chunks ? s.slots : 3 * s.chunks - 1;
     return blocks > SLAB_BLOCKS ? s.slots >= s.chunks + STREAM_SPARE
                                 : s.slots * 3 >= s.chunks * 4;

@@ -14,6 +14,8 @@ cat >chain.ini <<'INI'
 [network]
 format = 1
 outputs = c
+[build]
+costs_budget = 500ms
 [input x]
 shape = 1 x 32 x 40 x 40
 [weights w]

@@ -25,6 +25,8 @@ enum {
     REACH_RESULTS = 8192  /* and behind these its results */
 };
 
+static_assert(REACH_SLOTS % REACH_GROUPS == 0, "a slot is one warpgroup's");
+
 struct reach_job : product_job {   /* a: boxes of 64 channels of what windows reach */
     divisor pitch, high;           /* pixels of a row; rows of an image of a block */
     divisor parts, filters;        /* of an image; groups of 64 filters */

@@ -67,7 +67,9 @@ static inline bool reach_place(reach_plan *p)
     const int32_t room =
         REACH_MEMORY - 1024 - REACH_WEIGHTS - p->panels * p->panel - sums;
     const int32_t slots = room < 0 ? 0 : room / REACH_PIECE;
-    p->slots = slots < most ? slots : most;
+    /* What fills a slot again is for the warpgroup that waited for what was in it: to
+     * another one a barrier that is still in its first phase has passed the second. */
+    p->slots = slots < most ? slots / REACH_GROUPS * REACH_GROUPS : most;
     p->input = REACH_WEIGHTS +
                (p->slots > REACH_KEPT ? p->slots : (int32_t)REACH_KEPT) * REACH_PIECE;
     p->shared = 1024 + p->input + p->panels * p->panel + sums;
