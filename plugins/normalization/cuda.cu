@@ -266,20 +266,36 @@ static int norm_cluster_accept(const strata_node *n)
     return norm_accept(n);
 }
 
+static int norm_beside_refuse(const strata_node *n)
+{
+    const strata_normalization *p = (const strata_normalization *)n->params;
+    if (n->in[0].count == 0 || !norm_by_rows(p))
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "rows of layer or rms norm are for it");
+    if (p->sum || (n->n_in > 1 && n->in[1].rank > 0))
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "a second input; rows of one input are for it");
+    if (p->kind == STRATA_NORMALIZATION_RMS && n->weight[NORM_BIAS].rank > 0)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "an rms norm with a bias; those without are for it");
+    return STRATA_OK;
+}
+
 static int norm_beside_accept(const strata_node *n)
 {
     const strata_normalization *p = (const strata_normalization *)n->params;
-    if (n->in[0].count == 0 || p->kind != STRATA_NORMALIZATION_LAYER || p->sum ||
-        (n->n_in > 1 && n->in[1].rank > 0))
-        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
-                           "rows of layer norm, without a second input, are for it");
+    const int status = norm_beside_refuse(n);
+    if (status != STRATA_OK)
+        return status;
+    const bool centred = p->kind == STRATA_NORMALIZATION_LAYER;
     const norm_shape s = norm_shape_of(p, &n->in[0]);
-    const int64_t least = norm_beside_rows(n->in[0].dtype, s.cols);
+    const int64_t least = norm_beside_rows(n->in[0].dtype, centred, s.cols);
     if (!least)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
                            "rows of %lld elements; multiples of 8 halves from 4096 to "
-                           "10752, or of 4 floats from 4096 to 7680, are for it",
-                           (long long)s.cols);
+                           "%d, or of 4 floats from 4096 to %d, are for it",
+                           (long long)s.cols, centred ? 10752 : 16384,
+                           centred ? 7680 : 16384);
     if (s.rows < least)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
                            "%lld rows of %lld elements; %lld or more are for it",
@@ -330,7 +346,7 @@ static const strata_impl impls[] = {
      .ctx_open = norm_beside_open,
      .ctx_close = counting_close,
      .run = norm_beside_run,
-     .bandwidth = 0.85},
+     .bandwidth = 0.95},
 };
 
 static const strata_extends normalization = {

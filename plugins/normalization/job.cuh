@@ -193,8 +193,8 @@ enum norm_way { NORM_BLOCK, NORM_CLUSTERS, NORM_BESIDE };
 bool norm_ring(const norm_job &job, int32_t dtype, norm_way way, cudaStream_t stream);
 
 /* How many rows of a length NORM_BESIDE takes at least, on this device, plugins/
- * normalization/long.cu; 0: it does not take the length. */
-int64_t norm_beside_rows(int32_t dtype, int64_t cols);
+ * normalization/long.cu; 0: it does not take the length. centred: layer, else rms. */
+int64_t norm_beside_rows(int32_t dtype, bool centred, int64_t cols);
 
 /* Groups of channels that lie side by side, without pads, held in shared memory,
  * plugins/normalization/slab.cu; false where they do not fit it. */

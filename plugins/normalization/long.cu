@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Layer normalization of rows of halves whose scale and bias are too much for the
- * first-level cache: blocks stay, one on a multiprocessor, and each thread keeps the
- * weights of its columns in registers, and a row's elements as they lie. The copy engine
- * brings rows into two places, one of which is asked for again as soon as its row is in
- * registers.
+ * Layer and rms normalization of rows whose weights are too much for the first-level
+ * cache: blocks stay, one on a multiprocessor, and each thread keeps the weights of its
+ * columns in registers, and a row's elements as they lie. The copy engine brings rows
+ * into two places, one of which is asked for again as soon as its row is in registers.
  *
  * Memory serves multiprocessors unlike: with as many rows for each one, the last takes
  * 1.6 times as long as the first. So blocks take two rows by their number and ask for
@@ -28,6 +27,7 @@
 #define LONG_WIDE 192        /* the same, of rows that these have no registers for */
 #define LONG_OTHER 20        /* registers of a thread but for packs and weights */
 #define LONG_LEAST 4096      /* elements: 32 KB of weights, which one block reads a row */
+#define LONG_MOST 16384      /* elements of a row of a block alone */
 
 /* Packs of a row that a thread has registers for where two blocks share a
  * multiprocessor's 65,536, which threads have by eights: a pack takes 4, its scale and
@@ -36,19 +36,32 @@
  * to 10,752). Between them are fewer elements: 256 threads have 128 registers, five
  * packs, 10,240; of 224, 14 warps count as 16 on four schedulers, each of which has
  * registers of its own. Shared memory, two places a block, would have room for twice as
- * much. */
-static constexpr int long_packs(int size, int threads)
+ * much.
+ *
+ * weights: 1 without a bias. 384 threads: five packs of halves (15,360), seven of floats
+ * (10,752). */
+static constexpr int long_packs(int size, int threads, int weights)
 {
-    return (65536 / (2 * threads) / 8 * 8 - LONG_OTHER) / (4 + 2 * (16 / size));
+    return (65536 / (2 * threads) / 8 * 8 - LONG_OTHER) / (4 + weights * (16 / size));
 }
+
+/* A row of rms norm that few packs a thread hold gets no more of them: more blocks of
+ * fewer threads would have more rows by their number, and fewer by asking. */
+enum long_form {
+    LONG_NONE,
+    LONG_FEW,   /* packs of a thread that keeps scale and bias */
+    LONG_WIDER, /* the same of LONG_WIDE threads */
+    LONG_FULL,  /* packs of a thread that keeps a scale alone */
+    LONG_ALONE, /* one block a multiprocessor */
+};
 
 /* Blocks of a multiprocessor and the row of each, of constant memory: registers are
  * short. */
 struct long_blocks {
-    int threads, blocks; /* threads 0: none */
+    int threads, blocks;
     int packs;
     int more; /* threads that have all packs; others have one less */
-    bool wide;
+    long_form form;
 };
 
 /* Elements' sum, and squares about their mean. */
@@ -165,6 +178,18 @@ static __device__ inline row_part long_moments_beside(const Part &p, row_part *p
     return long_join_unlike({other.sum, other.square}, LONG_WARPS, other.n, elements);
 }
 
+/* Squares of a row; zeros past a thread's packs add none. One barrier. */
+template <typename Part>
+static __device__ inline float long_squares(const Part &p, row_part *parts, int threads)
+{
+    const int slot = (int)threadIdx.x % LONG_WARPS;
+    const float square = lanes_sum(p.squares(0, Part::Packs), 32);
+    if (threadIdx.x % 32 == 0)
+        parts[threadIdx.x / 32].square = square;
+    __syncthreads();
+    return lanes_sum(slot < threads / 32 ? parts[slot].square : 0, LONG_WARPS);
+}
+
 /* A row into a place, whose barrier tells when it is there; beyond the last row at once.
  */
 template <typename T>
@@ -185,11 +210,11 @@ static __device__ inline void long_fetch(const norm_job &job, int row, int *told
 }
 
 /* A thread's columns: packs `lane`, `lane` + threads, ... */
-template <typename T, int P>
+template <typename T, int P, bool Centred>
 struct long_columns {
     typedef packed_part<T, P, false> part;
     static const int N = part::N, Weights = P * N / 4;
-    float4 scale[Weights], bias[Weights];
+    float4 scale[Weights], bias[Centred ? Weights : 1];
 
     __device__ inline void load(const norm_job &job, int lane, int threads, int count)
     {
@@ -198,7 +223,8 @@ struct long_columns {
             const int pack = i / (N / 4);
             const int column = (lane + pack * threads) * N + i % (N / 4) * 4;
             scale[i] = packed_weights(pack < count ? job.scale : NULL, column, 1);
-            bias[i] = packed_weights(pack < count ? job.bias : NULL, column, 0);
+            if constexpr (Centred)
+                bias[i] = packed_weights(pack < count ? job.bias : NULL, column, 0);
         }
     }
 
@@ -213,7 +239,7 @@ struct long_columns {
 #pragma unroll
             for (int k = 0; k < N; k += 4)
                 packed_round(&out.v[k], v + k, mean, factor, scale[(i * N + k) / 4],
-                             bias[(i * N + k) / 4]);
+                             Centred ? bias[(i * N + k) / 4] : float4{});
             if (i < count)
                 store_past(y + i * threads, *(const uint4 *)&out);
         }
@@ -252,7 +278,7 @@ static __device__ inline void long_end(const norm_job &job, int asked)
 }
 
 /* Most: LONG_THREADS alone, or fewer of a block beside others. */
-template <typename T, int P, int Most, bool Even>
+template <typename T, int P, int Most, bool Even, bool Centred>
 static __global__ void __launch_bounds__(Most, Most < LONG_THREADS ? 2 : 1)
     long_kernel(const __grid_constant__ norm_job job,
                 const __grid_constant__ long_blocks each)
@@ -260,7 +286,7 @@ static __global__ void __launch_bounds__(Most, Most < LONG_THREADS ? 2 : 1)
 #if __CUDA_ARCH__ >= 900
     wait_for_previous();
     launch_next();
-    typedef long_columns<T, P> columns;
+    typedef long_columns<T, P, Centred> columns;
     extern __shared__ __align__(128) uint4 long_memory[];
     __shared__ uint64_t barriers[LONG_PLACES];
     __shared__ row_part parts[2][LONG_WARPS];
@@ -299,8 +325,10 @@ static __global__ void __launch_bounds__(Most, Most < LONG_THREADS ? 2 : 1)
             if (k < count)
                 part.x[k] = place[k * threads];
         }
-        row_part t;
-        if constexpr (Beside)
+        row_part t = {};
+        if constexpr (!Centred)
+            t.square = long_squares(part, parts[i], threads);
+        else if constexpr (Beside)
             t = long_moments_beside(part, parts[i], count, each, job.elements);
         else
             t = long_moments<Even>(part, parts[i], count, job.elements);
@@ -315,7 +343,7 @@ static __global__ void __launch_bounds__(Most, Most < LONG_THREADS ? 2 : 1)
             part.forget_all((uint32_t)job.batch);
         else
             part.forget();
-        if (job.mean && lane == 0) {
+        if (Centred && job.mean && lane == 0) {
             job.mean[row] = t.mean;
             job.inverse[row] = factor;
         }
@@ -329,25 +357,37 @@ static __global__ void __launch_bounds__(Most, Most < LONG_THREADS ? 2 : 1)
 
 /* ---- launches ---------------------------------------------------------------------- */
 
-static long_blocks long_blocks_of(int size, int64_t cols)
+/* 24 warps a multiprocessor, or fewer. each: packs of a thread. */
+static long_blocks long_beside(int64_t packs, int each, long_form form)
 {
-    const int64_t elements = 16 / size, packs = cols / elements;
-    const int each = long_packs(size, LONG_BESIDE), most = long_packs(size, LONG_WIDE);
     const int64_t threads = (packs + 32 * each - 1) / (32 * each) * 32;
-    if (cols % elements || cols < LONG_LEAST)
+    if (threads > LONG_BESIDE)
         return {};
-    if (threads <= LONG_BESIDE)
-        return {(int)threads, 2 * LONG_BESIDE / (int)threads, (int)packs,
-                (int)(packs - (each - 1) * threads), false};
-    if (size == 2 && packs <= most * LONG_WIDE)
-        return {LONG_WIDE, 2, (int)packs, (int)packs - (most - 1) * LONG_WIDE, true};
-    return {};
+    return {(int)threads, 2 * LONG_BESIDE / (int)threads, (int)packs,
+            (int)(packs - (each - 1) * threads), form};
 }
 
-template <typename T, int P, int Most, bool Even>
+static long_blocks long_blocks_of(int size, bool centred, int64_t cols)
+{
+    const int64_t elements = 16 / size, packs = cols / elements;
+    const int few = long_packs(size, LONG_BESIDE, 2), wide = long_packs(2, LONG_WIDE, 2);
+    if (cols % elements || cols < LONG_LEAST)
+        return {};
+    long_blocks each = long_beside(packs, few, LONG_FEW);
+    if (each.form == LONG_NONE && !centred)
+        each = long_beside(packs, long_packs(size, LONG_BESIDE, 1), LONG_FULL);
+    if (each.form == LONG_NONE && !centred && cols <= LONG_MOST)
+        each = {LONG_THREADS, 1, (int)packs, 0, LONG_ALONE};
+    if (each.form == LONG_NONE && centred && size == 2 && packs <= wide * LONG_WIDE)
+        each = {LONG_WIDE, 2, (int)packs, (int)packs - (wide - 1) * LONG_WIDE,
+                LONG_WIDER};
+    return each;
+}
+
+template <typename T, int P, int Most, bool Even, bool Centred>
 static bool long_launch(const norm_job &job, const long_blocks &each, cudaStream_t stream)
 {
-    const auto kernel = long_kernel<T, P, Most, Even>;
+    const auto kernel = long_kernel<T, P, Most, Even, Centred>;
     const size_t bytes = (size_t)LONG_PLACES * (size_t)job.cols * sizeof(T);
     const int64_t blocks =
         (int64_t)each.blocks * device_attribute(cudaDevAttrMultiProcessorCount);
@@ -363,19 +403,20 @@ static bool long_launch(const norm_job &job, const long_blocks &each, cudaStream
 template <typename T, int P, bool Even>
 static bool long_alone(const norm_job &job, cudaStream_t stream)
 {
-    return long_launch<T, P, LONG_THREADS, Even>(job, {LONG_THREADS, 1}, stream);
+    return long_launch<T, P, LONG_THREADS, Even, true>(job, {LONG_THREADS, 1}, stream);
 }
 
 static bool long_takes(const norm_job &job)
 {
-    return job.counters && job.measure == NORM_CENTRED && !job.residual && !job.sum;
+    return job.counters && !job.residual && !job.sum &&
+           (job.measure == NORM_CENTRED || (job.measure == NORM_SQUARES && !job.bias));
 }
 
 template <typename T>
 bool norm_long(const norm_job &job, cudaStream_t stream)
 {
     const int64_t packs = job.cols / (16 / (int)sizeof(T));
-    if (!long_takes(job))
+    if (!long_takes(job) || job.measure != NORM_CENTRED)
         return false;
     return packs < 3 * LONG_THREADS    ? long_alone<T, 3, false>(job, stream)
            : packs == 3 * LONG_THREADS ? long_alone<T, 3, true>(job, stream)
@@ -384,23 +425,38 @@ bool norm_long(const norm_job &job, cudaStream_t stream)
                                        : false;
 }
 
+template <typename T, bool Centred>
+static bool long_some(const norm_job &job, const long_blocks &each, cudaStream_t stream)
+{
+    const int size = (int)sizeof(T), Alone = LONG_MOST * size / 16 / LONG_THREADS;
+    const int Few = long_packs(size, LONG_BESIDE, 2);
+    const int Full = long_packs(size, LONG_BESIDE, 1);
+    if (each.form == LONG_FEW)
+        return long_launch<T, Few, LONG_BESIDE, false, Centred>(job, each, stream);
+    if constexpr (!Centred)
+        return each.form == LONG_FULL
+                   ? long_launch<T, Full, LONG_BESIDE, false, false>(job, each, stream)
+                   : long_launch<T, Alone, LONG_THREADS, false, false>(job, each, stream);
+    else if constexpr (sizeof(T) == 2)
+        return long_launch<T, long_packs(2, LONG_WIDE, 2), LONG_WIDE, false, true>(
+            job, each, stream);
+    return false;
+}
+
 template <typename T>
 bool norm_beside(const norm_job &job, cudaStream_t stream)
 {
-    const int size = (int)sizeof(T), P = long_packs(size, LONG_BESIDE);
-    const long_blocks each = long_blocks_of(size, job.cols);
-    if (!each.threads || !long_takes(job))
+    const bool centred = job.measure == NORM_CENTRED;
+    const long_blocks each = long_blocks_of((int)sizeof(T), centred, job.cols);
+    if (each.form == LONG_NONE || !long_takes(job))
         return false;
-    if constexpr (sizeof(T) == 2)
-        if (each.wide)
-            return long_launch<T, long_packs(2, LONG_WIDE), LONG_WIDE, false>(job, each,
-                                                                              stream);
-    return long_launch<T, P, LONG_BESIDE, false>(job, each, stream);
+    return centred ? long_some<T, true>(job, each, stream)
+                   : long_some<T, false>(job, each, stream);
 }
 
-int64_t norm_beside_rows(int32_t dtype, int64_t cols)
+int64_t norm_beside_rows(int32_t dtype, bool centred, int64_t cols)
 {
-    const long_blocks each = long_blocks_of(dtype == STRATA_FP32 ? 4 : 2, cols);
+    const long_blocks each = long_blocks_of(dtype == STRATA_FP32 ? 4 : 2, centred, cols);
     return (int64_t)LONG_PLACES * each.blocks *
            device_attribute(cudaDevAttrMultiProcessorCount);
 }
