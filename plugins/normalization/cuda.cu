@@ -173,7 +173,7 @@ static bool norm_once(const strata_run *r)
     const int32_t dtype = r->in[0].dtype;
     if (s.in_rows)
         return norm_holds(s, job.batch, false) &&
-               norm_ring(job, dtype, false, layer_stream(r));
+               norm_ring(job, dtype, NORM_BLOCK, layer_stream(r));
     return job.by_channel && s.lanes == s.channels &&
            norm_slab_run(job, dtype, s.blocks, s.channels, layer_stream(r));
 }
@@ -196,6 +196,20 @@ static int norm_run(const strata_run *r)
     return layer_launched(r, "normalization");
 }
 
+static int norm_beside_open(const strata_node *n, const void *, void *ctx)
+{
+    return counting_open(n, ctx, 2 * sizeof(uint32_t));
+}
+
+static int norm_beside_run(const strata_run *r)
+{
+    norm_job job = norm_job_of(r);
+    job.counters = (uint32_t *)counting_of(r);
+    if (norm_ring(job, r->in[0].dtype, NORM_BESIDE, layer_stream(r)))
+        return layer_launched(r, "normalization beside");
+    return norm_run(r); /* tensors that do not begin at multiples of 16 bytes */
+}
+
 template <typename T>
 static void norm_cluster(const strata_run *r)
 {
@@ -208,7 +222,7 @@ static void norm_cluster(const strata_run *r)
 
 static int norm_cluster_run(const strata_run *r)
 {
-    if (norm_ring(norm_job_of(r), r->in[0].dtype, true, layer_stream(r)))
+    if (norm_ring(norm_job_of(r), r->in[0].dtype, NORM_CLUSTERS, layer_stream(r)))
         return layer_launched(r, "normalization cluster");
     layer_float(r->in[0].dtype, [&](auto t) { norm_cluster<decltype(t)>(r); });
     return layer_launched(r, "normalization cluster");
@@ -252,6 +266,43 @@ static int norm_cluster_accept(const strata_node *n)
     return norm_accept(n);
 }
 
+static int norm_beside_refuse(const strata_node *n)
+{
+    const strata_normalization *p = (const strata_normalization *)n->params;
+    if (n->in[0].count == 0 || !norm_by_rows(p))
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "rows of layer or rms norm are for it");
+    if (p->sum || (n->n_in > 1 && n->in[1].rank > 0))
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "a second input; rows of one input are for it");
+    if (p->kind == STRATA_NORMALIZATION_RMS && n->weight[NORM_BIAS].rank > 0)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "an rms norm with a bias; those without are for it");
+    return STRATA_OK;
+}
+
+static int norm_beside_accept(const strata_node *n)
+{
+    const strata_normalization *p = (const strata_normalization *)n->params;
+    const int status = norm_beside_refuse(n);
+    if (status != STRATA_OK)
+        return status;
+    const bool centred = p->kind == STRATA_NORMALIZATION_LAYER;
+    const norm_shape s = norm_shape_of(p, &n->in[0]);
+    const int64_t least = norm_beside_rows(n->in[0].dtype, centred, s.cols);
+    if (!least)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "rows of %lld elements; multiples of 8 halves from 4096 to "
+                           "%d, or of 4 floats from 4096 to %d, are for it",
+                           (long long)s.cols, centred ? 10752 : 16384,
+                           centred ? 7680 : 16384);
+    if (s.rows < least)
+        return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                           "%lld rows of %lld elements; %lld or more are for it",
+                           (long long)s.rows, (long long)s.cols, (long long)least);
+    return norm_accept(n);
+}
+
 static const strata_row rows[] = {
     {{CUDA_FLOATS, STRATA_SAME}, {STRATA_SAME, STRATA_SAME, STRATA_F32_NCHW}, {0}, {0}},
     {{CUDA_FLOATS, STRATA_SAME}, {STRATA_SAME, STRATA_F32_NCHW}, {0}, {0}},
@@ -283,6 +334,19 @@ static const strata_impl impls[] = {
      .accept = norm_cluster_accept,
      .run = norm_cluster_run,
      .bandwidth = 0.85},
+    {.id = 3,
+     .device = STRATA_CUDA,
+     .flags = STRATA_INPLACE_OK | STRATA_PAD_IGNORED,
+     .min_sm = 90,
+     .name = "beside",
+     .rows = STRATA_ARRAY(rows),
+     .ctx_size = sizeof(counting_context),
+     .accept = norm_beside_accept,
+     .workspace = norm_workspace,
+     .ctx_open = norm_beside_open,
+     .ctx_close = counting_close,
+     .run = norm_beside_run,
+     .bandwidth = 0.95},
 };
 
 static const strata_extends normalization = {

@@ -80,4 +80,8 @@ bool norm_packed(const norm_job &job, cudaStream_t stream);
 template <typename T>
 bool norm_long(const norm_job &job, cudaStream_t stream);
 
+/* Long ones by some blocks beside each other on a multiprocessor, by long.cu. */
+template <typename T>
+bool norm_beside(const norm_job &job, cudaStream_t stream);
+
 #endif /* PLUGINS_NORMALIZATION_HELD_CUH */

@@ -185,10 +185,16 @@ static __device__ inline void norm_weights(float scale[N], float bias[N],
     }
 }
 
+/* A row is for a block, for several, or for a block that has others beside it. */
+enum norm_way { NORM_BLOCK, NORM_CLUSTERS, NORM_BESIDE };
+
 /* Rows by kernels that load the next ones while they compute,
- * plugins/normalization/ring.cu; false where rows do not fit them. clusters: a row is for
- * several blocks. */
-bool norm_ring(const norm_job &job, int32_t dtype, bool clusters, cudaStream_t stream);
+ * plugins/normalization/ring.cu; false where rows do not fit them. */
+bool norm_ring(const norm_job &job, int32_t dtype, norm_way way, cudaStream_t stream);
+
+/* How many rows of a length NORM_BESIDE takes at least, on this device, plugins/
+ * normalization/long.cu; 0: it does not take the length. centred: layer, else rms. */
+int64_t norm_beside_rows(int32_t dtype, bool centred, int64_t cols);
 
 /* Groups of channels that lie side by side, without pads, held in shared memory,
  * plugins/normalization/slab.cu; false where they do not fit it. */

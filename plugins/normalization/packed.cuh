@@ -63,6 +63,15 @@ struct packed_part {
                                "+r"(residual[i].z), "+r"(residual[i].w));
     }
 
+    /* The same where registers are short: the assembler sees through an opaque move.
+     * zero: which it cannot know. */
+    __device__ inline void forget_all(uint32_t zero)
+    {
+#pragma unroll
+        for (int i = 0; i < P; i++)
+            x[i] = {x[i].x ^ zero, x[i].y ^ zero, x[i].z ^ zero, x[i].w ^ zero};
+    }
+
     __device__ inline void take(float (&v)[N], int i) const
     {
         const pack<T, N> p = *(const pack<T, N> *)&x[i];

@@ -304,12 +304,14 @@ static bool ring_cache_keeps_up(void)
 }
 
 template <typename T>
-static bool ring_choose(const norm_job &job, bool clusters, cudaStream_t stream)
+static bool ring_choose(const norm_job &job, norm_way way, cudaStream_t stream)
 {
     const int64_t n = job.cols, N = 16 / (int)sizeof(T);
     if (n % N)
         return false;
-    if (clusters) {
+    if (way == NORM_BESIDE)
+        return norm_beside<T>(job, stream);
+    if (way == NORM_CLUSTERS) {
         int blocks = 2;
         while ((int64_t)blocks * CUDA_BLOCK * RING_HELD < n)
             blocks *= 2;
@@ -331,7 +333,7 @@ static bool ring_choose(const norm_job &job, bool clusters, cudaStream_t stream)
     return n <= 16384 && ring_launch<T, RING_HELD, 16, false>(job, 1, stream);
 }
 
-bool norm_ring(const norm_job &job, int32_t dtype, bool clusters, cudaStream_t stream)
+bool norm_ring(const norm_job &job, int32_t dtype, norm_way way, cudaStream_t stream)
 {
     const void *const memory[] = {job.x,   job.residual, job.y,
                                   job.sum, job.scale,    job.bias};
@@ -341,7 +343,7 @@ bool norm_ring(const norm_job &job, int32_t dtype, bool clusters, cudaStream_t s
     bool launched = false;
     if (fits)
         layer_float(dtype, [&](auto t) {
-            launched = ring_choose<decltype(t)>(job, clusters, stream);
+            launched = ring_choose<decltype(t)>(job, way, stream);
         });
     return launched;
 }
