@@ -146,8 +146,7 @@ void import_tell_names(struct import *im)
     enum { TOLD = 8 };
     const struct graph *g = &im->g;
     size_t n = 0;
-    strata_error text;
-    error_set(&text, STRATA_EINVAL, "%s", "");
+    strata_error text = {0};
     for (size_t i = 0; i < g->n_inputs + g->n_outputs; i++) {
         const bool input = i < g->n_inputs;
         const int value = input ? g->inputs[i] : g->outputs[i - g->n_inputs];
