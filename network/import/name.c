@@ -133,12 +133,13 @@ static const char *name_of(struct import *im, int value)
     return im->g.values[value].spelled;
 }
 
-/* Whether a name of the model is told, as that of the network is none that it could have
- * kept. A further output of a layer has that layer's name, whatever its own. */
+/* Whether a name of the model is told, as it is not kept: it cannot be, or another has
+ * it. A further output of a layer (`LAYER:1`) has that layer's name, whatever its own. */
 static bool is_respelled(struct import *im, const char *name, const char *now)
 {
     const char *spelled = spell(&im->g.arena, name);
-    return spelled && now && strcmp(spelled, name) != 0 && strcmp(now, name) != 0;
+    return spelled && now && strcmp(now, name) != 0 &&
+           (strcmp(spelled, name) != 0 || !strchr(now, ':'));
 }
 
 void import_tell_names(struct import *im)
