@@ -149,8 +149,11 @@ static size_t share_of(const strata_non_max_suppression *p, int64_t boxes)
 
 static size_t nms_workspace(const strata_node *n)
 {
-    size_t bytes;
-    if (__builtin_mul_overflow(share_of(n->params, n->in[0].dims[1]),
+    size_t bytes, counts;
+    if (__builtin_mul_overflow((size_t)n->in[1].dims[0] * sizeof(int64_t),
+                               (size_t)n->in[1].dims[1], &counts) ||
+        counts > SIZE_MAX / 2 ||
+        __builtin_mul_overflow(share_of(n->params, n->in[0].dims[1]),
                                (size_t)nms_threads(&n->in[1]), &bytes) ||
         __builtin_add_overflow(bytes, counts_of(&n->in[1]), &bytes))
         return SIZE_MAX;
