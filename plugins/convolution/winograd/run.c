@@ -8,6 +8,7 @@
 #include "plugins/convolution/winograd/transform.h"
 
 #include "plugins/common/walk.h"
+#include "plugins/convolution/core.h"
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -109,12 +110,7 @@ static struct winograd_block block_of(const struct winograd_job *j, int64_t grou
 /* No more than the plan has memory for. */
 static int threads_of(const struct winograd *s)
 {
-#ifdef _OPENMP
-    return omp_get_max_threads() < s->plan.threads ? omp_get_max_threads()
-                                                   : s->plan.threads;
-#else
-    return s->plan.threads;
-#endif
+    return (int)window_min(convolution_threads(), s->plan.threads);
 }
 
 static int thread_number(void)

@@ -5,23 +5,12 @@
  */
 #include "plugins/convolution/winograd/winograd.h"
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
+#include "plugins/convolution/core.h"
 
 #define BLOCK_BYTES (384 << 10)   /* tiles and products of a block: in L2 */
 #define SHARED_BYTES (2 << 20)    /* transformed tiles that threads may share */
 #define PRODUCT_BYTES (128 << 10) /* products of a task, where they do */
 #define TASKS 4                   /* a thread, where they do */
-
-static int thread_count(void)
-{
-#ifdef _OPENMP
-    return omp_get_max_threads();
-#else
-    return 1;
-#endif
-}
 
 static size_t float_bytes(int64_t n)
 {
@@ -50,7 +39,7 @@ static struct winograd_plan plan_of(const struct winograd *s, int64_t images)
                           ((s->w.out[2] + 1) / WINOGRAD_STEP);
     const int64_t groups = window_max(1, (tiles + height - 1) / height);
     const int64_t most = window_max(1, BLOCK_BYTES / (row * height));
-    struct winograd_plan p = {.threads = thread_count(),
+    struct winograd_plan p = {.threads = (int)convolution_threads(),
                               .groups = window_min(most, groups)};
     const int64_t blocks = winograd_round_up((groups + most - 1) / most, p.threads);
     p.shared = wants_common(s, (double)(groups * height), blocks);
