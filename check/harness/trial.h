@@ -12,8 +12,9 @@ struct trial_values {
     /* check/harness/number.h; NULL: absent */
     void *in[HARNESS_INPUTS], *weight[HARNESS_WEIGHTS], *out[HARNESS_OUTPUTS];
     void *expected[HARNESS_OUTPUTS];
-    void *held[HARNESS_OUTPUTS];    /* the same of FP16 within; made when asked for */
-    double shaken[HARNESS_OUTPUTS]; /* how much the roundings of inputs change each */
+    void *held[HARNESS_OUTPUTS]; /* the same of FP16 within; made when asked for */
+    /* how much roundings, of inputs and of what lies between, change each of those */
+    double shaken[HARNESS_OUTPUTS], shaken_held[HARNESS_OUTPUTS];
     double *residual;
     double *wanted; /* of the first output behind an epilogue */
     float *scale, *bias;

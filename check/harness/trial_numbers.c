@@ -97,7 +97,8 @@ static int define(struct trial *t, void *const *out)
 
 /* ---- what roundings do --------------------------------------------------------- */
 
-#define ROUNDING 0x1p-22 /* of an input, relative */
+#define ROUNDING 0x1p-22      /* of an input, relative */
+#define ROUNDING_HELD 0x1p-11 /* the same where FP16 lies between */
 
 static void free_all(void *values[HARNESS_OUTPUTS])
 {
@@ -114,10 +115,10 @@ static bool make_all(const struct trial *t, void *values[HARNESS_OUTPUTS])
     return made;
 }
 
-/* The largest change of output o. */
-static double largest_move(const struct trial *t, int o, const double *moved)
+/* The largest change of what output o is expected to be. */
+static double largest_move(const struct trial *t, int o, const double *expected,
+                           const double *moved)
 {
-    const double *expected = t->v.expected[o];
     double most = 0;
     for (int64_t k = 0; k < t->node.out[o].count; k++) {
         const double by = fabs(moved[k] - expected[k]);
@@ -127,7 +128,7 @@ static double largest_move(const struct trial *t, int o, const double *moved)
 }
 
 /* Each input moved by a rounding, and as it was in `kept`; false: no memory. */
-static bool move_inputs(struct trial *t, double *kept[HARNESS_INPUTS])
+static bool move_inputs(struct trial *t, double rounding, double *kept[HARNESS_INPUTS])
 {
     for (int i = 0; i < t->node.node.n_in; i++) {
         const int64_t n = t->node.in[i].count;
@@ -139,7 +140,7 @@ static bool move_inputs(struct trial *t, double *kept[HARNESS_INPUTS])
             return false;
         memcpy(kept[i], x, (size_t)n * sizeof *x);
         for (int64_t k = 0; k < n; k++)
-            x[k] *= 1 + (trial_random(t) & 1 ? ROUNDING : -ROUNDING);
+            x[k] *= 1 + (trial_random(t) & 1 ? rounding : -rounding);
     }
     return true;
 }
@@ -153,18 +154,24 @@ static void restore_inputs(struct trial *t, double *kept[HARNESS_INPUTS])
     }
 }
 
-/* A sine of 60000 has no more digits than FP32 leaves of 60000. */
-void trial_shake(struct trial *t)
+/* How much roundings of inputs change each of `outputs`. */
+static void shake(struct trial *t, double rounding, void *const *outputs, double *shaken)
 {
     void *moved[HARNESS_OUTPUTS] = {0};
     double *kept[HARNESS_INPUTS] = {0};
-    const bool done =
-        move_inputs(t, kept) && make_all(t, moved) && define(t, moved) == STRATA_OK;
+    const bool done = move_inputs(t, rounding, kept) && make_all(t, moved) &&
+                      define(t, moved) == STRATA_OK;
     for (int o = 0; o < t->node.node.n_out && done; o++)
         if (number_is_real(t->node.out[o].dtype))
-            t->v.shaken[o] = largest_move(t, o, moved[o]);
+            shaken[o] = largest_move(t, o, outputs[o], moved[o]);
     restore_inputs(t, kept);
     free_all(moved);
+}
+
+/* A sine of 60000 has no more digits than FP32 leaves of 60000. */
+void trial_shake(struct trial *t)
+{
+    shake(t, ROUNDING, t->v.expected, t->v.shaken);
 }
 
 /* ---- what lies between, in FP16 ------------------------------------------------ */
@@ -179,6 +186,8 @@ static bool define_held(struct trial *t)
             t->node.in[i].dtype = STRATA_FP16;
     }
     const bool done = make_all(t, t->v.held) && define(t, t->v.held) == STRATA_OK;
+    if (done && t->c->numbers == NUMBERS_LARGE)
+        shake(t, ROUNDING_HELD, t->v.held, t->v.shaken_held);
     for (int i = 0; i < t->node.node.n_in; i++)
         t->node.in[i].dtype = dtype[i];
     return done;

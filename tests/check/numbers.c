@@ -203,6 +203,35 @@ Test(numbers, what_lies_between_is_held_where_that_is_claimed)
     }
 }
 
+/* A cosine of what is rounded to FP16 before it; its numbers are still numbers. */
+Test(numbers, what_lies_between_is_rounded_where_it_is_held)
+{
+    static const char rounded[] =
+        "-D'COSINE(x)=((float)__builtin_cos(x))' "
+        "-D'ELEMENT(x)=COSINE(strata_float_of_half("
+        "strata_half_of_float((float)hold(6 * (x), 65504))))' "
+        "-D'DEFINED(x, most)=__builtin_cos(hold(6 * (x), most))' ";
+    static const struct {
+        const char *flags;
+        int code;
+        const char *words;
+    } cases[] = {
+        {"-DREFERENCE_FLAGS=STRATA_HELD_WITHIN", 0, ""},
+        {"", 1, "should be"},
+        {"-DREFERENCE_FLAGS=STRATA_HELD_WITHIN "
+         "-D'READ(h)=strata_float_of_half((h) > 0x7400 && (h) < 0x7c00 ? 0x7e00 : (h))'",
+         1, "is nan, should be"},
+    };
+    static char output[OUTPUT];
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const char *file = build("cos.so", "faulty/half.c", SHARED " %s %s -O1 -w -lm",
+                                 rounded, cases[i].flags);
+        const int code = command(output, "check '%s' --test values", file);
+        cr_expect(code == cases[i].code && strstr(output, cases[i].words),
+                  "case %zu: exit code %d\n%s", i, code, output);
+    }
+}
+
 Test(numbers, nothing_is_found_where_nothing_is_wrong)
 {
     static const char *const sources[] = {"faulty/half.c", "faulty/gate.c",
