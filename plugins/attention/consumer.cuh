@@ -166,9 +166,9 @@ struct hopper_consumer {
     }
 
     /* The same of a tile that all queries see, by the maxima of the tiles before: only
-     * where a row's exponentials grow too large is its maximum found. The branch is also
-     * what keeps ptxas from awaiting the outputs before the exponentials. P lies in two
-     * arrays in turns, for the product still reads one. */
+     * where a row's exponentials grow too large, or are far, is its maximum found. The
+     * branch is also what keeps ptxas from awaiting the outputs before the exponentials.
+     * P lies in two arrays in turns, for the product still reads one. */
     __device__ inline void step_seen(float (&o)[C::Dim / 8][4],
                                      float (&s)[C::Keys / 8][4],
                                      const uint32_t (&p)[C::Keys / 16][4],
@@ -176,13 +176,18 @@ struct hopper_consumer {
     {
         float shrink[2], sum[2];
         multiply(o, s, p);
-        exponentials<C>(next, sum, s, rows, job.scale);
+        exponentials<C>(next, sum, s,
+                        {exponent_near(rows.largest[0], job.scale),
+                         exponent_near(rows.largest[1], job.scale)});
         const bool good = sum[0] < SUM_LIMIT && sum[1] < SUM_LIMIT &&
-                          rows.largest[0] > -INFINITY && rows.largest[1] > -INFINITY;
+                          !is_far(rows.largest[0], job.scale) &&
+                          !is_far(rows.largest[1], job.scale);
         const bool grown = !__all_sync(0xffffffffu, good);
         if (grown) {
             find_largest<C>(s, rows, shrink, job.scale);
-            exponentials<C>(next, sum, s, rows, job.scale);
+            exponentials<C>(next, sum, s,
+                            {exponent_below(rows.largest[0], job.scale),
+                             exponent_below(rows.largest[1], job.scale)});
         }
         await_outputs(o);
         if (grown) {
@@ -300,9 +305,8 @@ struct hopper_consumer {
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             const float most = fmaxf(rows.largest[r], x[r]);
-            const float base = exponent_base(most, job.scale);
-            shrink[r] = exp2_near(fmaf(rows.largest[r], job.scale, -base));
-            grow[r] = exp2_near(fmaf(x[r], job.scale, -base));
+            shrink[r] = shrink_to(most, rows.largest[r], job.scale);
+            grow[r] = shrink_to(most, x[r], job.scale);
             rows.largest[r] = most;
             rows.sum[r] = fmaf(rows.sum[r], shrink[r], x[2 + r] * grow[r]);
         }

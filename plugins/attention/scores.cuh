@@ -32,29 +32,77 @@ static __device__ inline float quad_sum(float x)
     return x + __shfl_xor_sync(0xffffffffu, x, 2);
 }
 
-/* What exponents are less by; rows that saw nothing yet have exponentials of 0. */
-static __device__ inline float exponent_base(float largest, float scale)
+#define EXPONENT_FAR 0x1p27f
+
+/* A score's exponent, of 2: times `scale`, less `base`. */
+struct score_exponent {
+    float scale, base;
+
+    __device__ inline float operator()(float score) const
+    {
+        return fmaf(score, scale, -base);
+    }
+};
+
+/* Whether exponents of scores up to `largest` need exponent_below; where nothing was seen
+ * yet, they do. */
+static __device__ inline bool is_far(float largest, float scale)
 {
-    return largest == -INFINITY ? 0 : largest * scale;
+    return !(fabsf(largest * scale) < EXPONENT_FAR);
 }
 
-/* The greater of each row's maximum and a tile's; `shrink`: what earlier sums are to be
- * multiplied by. */
+/* Exponents of scores up to `largest`, which is not far. The base is rounded, and so all
+ * of a row's exponentials are off by one factor, of up to 2^8. */
+static __device__ inline score_exponent exponent_near(float largest, float scale)
+{
+    return {scale, largest * scale};
+}
+
+/* Exponents of scores up to `largest`. Far scores that differ do so by exponents of 8 or
+ * more: a scale rounded up to a power of 2, of which the base is exact, says as much.
+ * Where nothing was seen yet, exponentials are 0. */
+static __device__ inline score_exponent exponent_below(float largest, float scale)
+{
+    const float up = __int_as_float((__float_as_int(scale) + 0x7fffff) & 0x7f800000);
+    score_exponent e = exponent_near(largest, scale);
+    if (is_far(largest, scale)) {
+        e.scale = up;
+        e.base = largest == -INFINITY ? 0 : largest * up;
+    }
+    return e;
+}
+
+/* What a row's sums by an earlier maximum are to be multiplied by. */
+static __device__ inline float shrink_to(float largest, float before, float scale)
+{
+    return exp2_near((before - (largest == -INFINITY ? 0 : largest)) * scale);
+}
+
+/* The greater of row r's maximum and a tile's; what earlier sums are to be multiplied by.
+ */
+template <int N>
+static __device__ inline float find_row_largest(const float (&s)[N][4], hopper_rows &rows,
+                                                int r, float scale)
+{
+    float most = fmaxf(s[0][2 * r], s[0][2 * r + 1]);
+#pragma unroll
+    for (int j = 1; j < N; j++)
+        most = fmaxf(most, fmaxf(s[j][2 * r], s[j][2 * r + 1]));
+    most = fmaxf(rows.largest[r], quad_max(most));
+    const float shrink = shrink_to(most, rows.largest[r], scale);
+    rows.largest[r] = most;
+    return shrink;
+}
+
+/* The same of both rows. */
 template <class C>
 static __device__ inline void find_largest(const float (&s)[C::Keys / 8][4],
                                            hopper_rows &rows, float (&shrink)[2],
                                            float scale)
 {
 #pragma unroll
-    for (int r = 0; r < 2; r++) {
-        float most = fmaxf(s[0][2 * r], s[0][2 * r + 1]);
-#pragma unroll
-        for (int j = 1; j < C::Keys / 8; j++)
-            most = fmaxf(most, fmaxf(s[j][2 * r], s[j][2 * r + 1]));
-        most = fmaxf(rows.largest[r], quad_max(most));
-        shrink[r] = exp2_near(fmaf(rows.largest[r], scale, -exponent_base(most, scale)));
-        rows.largest[r] = most;
-    }
+    for (int r = 0; r < 2; r++)
+        shrink[r] = find_row_largest(s, rows, r, scale);
 }
 
 /* No row sees keys without its bounds. column: of the thread's first score. */
@@ -80,16 +128,16 @@ static __device__ inline void softmax_tile(float (&s)[C::Keys / 8][4], hopper_ro
     const int N = C::Keys / 8;
     if (Masked)
         close_unseen(s, rows, column);
-    find_largest<C>(s, rows, shrink, scale);
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-        const float base = exponent_base(rows.largest[r], scale);
+        shrink[r] = find_row_largest(s, rows, r, scale);
+        const score_exponent exponent = exponent_below(rows.largest[r], scale);
         float part[2] = {};
 #pragma unroll
         for (int j = 0; j < N; j++)
 #pragma unroll
             for (int e = 0; e < 2; e++) {
-                const float y = exp2_near(fmaf(s[j][2 * r + e], scale, -base));
+                const float y = exp2_near(exponent(s[j][2 * r + e]));
                 s[j][2 * r + e] = y;
                 part[e] += y;
             }
@@ -99,22 +147,21 @@ static __device__ inline void softmax_tile(float (&s)[C::Keys / 8][4], hopper_ro
 
 #define SUM_LIMIT 16384.0f /* of a thread's exponentials of a row: FP16 holds each */
 
-/* The same, rounded, by the rows' maxima as they are, with the thread's sums. */
+/* The same of exponents that are given, rounded, with the thread's sums. */
 template <class C>
 static __device__ inline void
 exponentials(uint32_t (&p)[C::Keys / 16][4], float (&sum)[2],
-             const float (&s)[C::Keys / 8][4], const hopper_rows &rows, float scale)
+             const float (&s)[C::Keys / 8][4], const score_exponent (&exponent)[2])
 {
     float part[2][2];
 #pragma unroll
     for (int j = 0; j < C::Keys / 8; j++)
 #pragma unroll
         for (int r = 0; r < 2; r++) {
-            const float base = exponent_base(rows.largest[r], scale);
             float y[2];
 #pragma unroll
             for (int e = 0; e < 2; e++) {
-                y[e] = exp2_near(fmaf(s[j][2 * r + e], scale, -base));
+                y[e] = exp2_near(exponent[r](s[j][2 * r + e]));
                 part[r][e] = j > 0 ? part[r][e] + y[e] : y[e];
             }
             p[j / 2][j % 2 * 2 + r] = pack_two(typename C::Element(), y[0], y[1]);

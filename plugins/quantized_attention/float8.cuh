@@ -99,8 +99,11 @@ static __device__ inline void float8_exponentials(uint32_t (&p)[C::Keys / 32][4]
                                                   const float (&s)[C::Keys / 8][4],
                                                   const hopper_rows &rows, float scale)
 {
-    const float base[2] = {exponent_base(rows.largest[0], scale) - FLOAT8_LIFT,
-                           exponent_base(rows.largest[1], scale) - FLOAT8_LIFT};
+    score_exponent exponent[2];
+    for (int r = 0; r < 2; r++) {
+        exponent[r] = exponent_below(rows.largest[r], scale);
+        exponent[r].base -= FLOAT8_LIFT;
+    }
 #pragma unroll
     for (int m = 0; m < C::Keys / 16; m++)
 #pragma unroll
@@ -108,7 +111,7 @@ static __device__ inline void float8_exponentials(uint32_t (&p)[C::Keys / 32][4]
             float y[4];
 #pragma unroll
             for (int e = 0; e < 4; e++)
-                y[e] = exp2_near(fmaf(s[2 * m + e / 2][2 * r + e % 2], scale, -base[r]));
+                y[e] = exp2_near(exponent[r](s[2 * m + e / 2][2 * r + e % 2]));
             p[m / 2][m % 2 * 2 + r] = float8_pair(y[0], y[1]) | float8_pair(y[2], y[3])
                                                                     << 16;
         }

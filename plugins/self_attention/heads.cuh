@@ -11,8 +11,7 @@
 #include "plugins/attention/scores.cuh"
 #include "plugins/self_attention/hopper.cuh"
 
-enum { SELF_BOTH = 1 };  /* a named barrier, of both warpgroups */
-#define SELF_FAR 0x1p22f /* exponents whose rounding is a factor of up to 2^(1/8) */
+enum { SELF_BOTH = 1 }; /* a named barrier, of both warpgroups */
 
 /* d = a*b + (add ? d : 0) of 64 x 128, a depth of 16: a in registers, the depth along the
  * rows of b. */
@@ -195,24 +194,6 @@ struct self_consumer {
         return rows;
     }
 
-    /* Scores so large that their product with the scale, rounded, is off by more than
-     * halves hold as a power of 2 become differences from the largest first. */
-    __device__ inline void keep_near(float (&s)[C::Keys / 8][4], hopper_rows &rows) const
-    {
-#pragma unroll
-        for (int r = 0; r < 2; r++) {
-            const float largest = rows.largest[r];
-            if (largest == -INFINITY || fabsf(largest * job.scale) < SELF_FAR)
-                continue;
-#pragma unroll
-            for (int j = 0; j < C::Keys / 8; j++)
-#pragma unroll
-                for (int e = 0; e < 2; e++)
-                    s[j][2 * r + e] -= largest;
-            rows.largest[r] = 0;
-        }
-    }
-
     /* Scores to rounded exponentials, with each row's sum. */
     __device__ inline void soften(uint32_t (&p)[C::Keys / 16][4],
                                   float (&s)[C::Keys / 8][4], hopper_rows &rows) const
@@ -221,8 +202,9 @@ struct self_consumer {
         if (!job.open)
             close_unseen(s, rows, lane() % 4 * 2);
         find_largest<C>(s, rows, shrink, job.scale);
-        keep_near(s, rows);
-        exponentials<C>(p, rows.sum, s, rows, job.scale);
+        exponentials<C>(p, rows.sum, s,
+                        {exponent_below(rows.largest[0], job.scale),
+                         exponent_below(rows.largest[1], job.scale)});
     }
 
     __device__ inline void multiply_values(float (&o)[C::Dim / 8][4],

@@ -150,6 +150,16 @@ static const struct layer_case cases[] = {
     {"Attention", "", .n_in = 3, .in = {S4(1, 2, 1, 8), S4(1, 2, 70, 8), S4(1, 2, 70, 8)},
      .numbers = NUMBERS_NAN},
     {"Attention", "", .n_in = 3, .in = {Q, K, V}, .numbers = NUMBERS_TINY},
+    /* scores whose exponents are past what floats tell apart */
+    {"Attention", "", .n_in = 3, .in = {Q, K, V}, .numbers = NUMBERS_LARGE},
+    {"Attention", "", .n_in = 3, .in = {S4(1, 2, 1, 64), S4(1, 2, 99, 64), S4(1, 2, 99, 64)},
+     .numbers = NUMBERS_LARGE},
+    {"Attention", "", .n_in = 3,
+     .in = {S4(2, 2, 130, 64), S4(2, 1, 300, 64), S4(2, 1, 300, 64)},
+     .numbers = NUMBERS_LARGE},
+    {"Attention", "causal = yes", .n_in = 3,
+     .in = {S4(1, 4, 200, 128), S4(1, 2, 200, 128), S4(1, 2, 200, 128)},
+     .numbers = NUMBERS_LARGE},
     /* refused */
     {"Attention", "", .in = {Q}, .refused = true},
     {"Attention", "heads = 3", .in = {S3(2, 7, 44)}, .refused = true},
