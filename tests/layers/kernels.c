@@ -2,7 +2,7 @@
  *
  * The shared headers of host plugins: windows against brute force, half conversion
  * against the core's for every value, every matrix tile this CPU has against FP64 and in
- * a convolution, and the activation rows against their definition.
+ * a convolution, the activation rows against their definition, and extremes of rows.
  */
 #include "plugins/convolution/core.h"
 
@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "formats/format.h"
+#include "plugins/common/reduce/reduce.h"
 
 static int quiet_fail(strata_error *err, int code, const char *format, ...)
 {
@@ -243,4 +244,43 @@ Test(kernels, activation_rows_match_their_definition)
                       want);
         }
     }
+}
+
+/* With NaN, infinities of both signs, both and neither, at any place of a row. */
+static void check_extremes(const struct gather_code *code, int n)
+{
+    enum { NANS = 1, INFINITIES = 2, KINDS = 4 };
+    float x[300];
+    for (int kind = 0; kind < KINDS; kind++) {
+        float most = -INFINITY, least = INFINITY;
+        for (int i = 0; i < n; i++)
+            x[i] = (float)(rand() % 2000 - 1000);
+        if (kind & INFINITIES) {
+            x[rand() % n] = INFINITY;
+            x[rand() % n] = -INFINITY;
+        }
+        for (int i = 0; i < n; i++) {
+            most = fmaxf(most, x[i]);
+            least = fminf(least, x[i]);
+        }
+        if (kind & NANS)
+            x[rand() % n] = most = least = NAN;
+        const float up = code->row(GATHER_MAX, x, n, 0);
+        const float low = code->row(GATHER_MIN, x, n, 0);
+        cr_expect(kind & NANS ? isnan(up) && isnan(low) : up == most && low == least,
+                  "%d elements, kind %d: %g and %g, should be %g and %g", n, kind,
+                  (double)up, (double)low, (double)most, (double)least);
+    }
+}
+
+Test(kernels, extremes_of_rows_are_exact)
+{
+    const struct gather_code *codes[] = {&gather_code_plain,
+#ifdef ELEMENT_X86
+                                         element_has_f16c() ? &gather_code_avx2 : NULL,
+#endif
+                                         gather_choose()};
+    for (size_t c = 0; c < sizeof codes / sizeof codes[0]; c++)
+        for (int n = 1; n <= 300 && codes[c]; n++)
+            check_extremes(codes[c], n);
 }

@@ -25,6 +25,7 @@ enum gather {
 };
 
 #define GATHER_LANES 64
+#define GATHER_PART 16      /* elements of the widest vector */
 #define GATHER_STRETCH 4096 /* elements that are converted at once */
 
 static inline float gather_start(enum gather g)
@@ -123,44 +124,61 @@ GATHER_INLINE float gather_extreme_join(enum gather g, float a, float x)
     return g == GATHER_MAX ? (x > a ? x : a) : (x < a ? x : a);
 }
 
-/* Lanes in four parts: two of them are looked at for a NaN by one comparison, and both
- * extremes and what was found stay in registers where there are 16. */
-GATHER_INLINE float gather_extreme_of(enum gather g, const float *x, int64_t n)
+GATHER_INLINE bool gather_any_nan(const float *x, int64_t n)
 {
-    enum { PART = GATHER_LANES / 4 };
-    float lane[GATHER_LANES];
-    int32_t odd[PART] = {0}, any = 0;
-    const int64_t whole = n / GATHER_LANES * GATHER_LANES;
-    for (int i = 0; i < GATHER_LANES; i++)
-        lane[i] = gather_start(g);
-    for (int64_t at = 0; at < whole; at += GATHER_LANES)
-#pragma omp simd
-        for (int i = 0; i < PART; i++) {
-            const float *v = x + at + i;
-            const float a = v[0], b = v[PART], c = v[2 * PART], d = v[3 * PART];
-            odd[i] |= (isunordered(a, b) ? -1 : 0) | (isunordered(c, d) ? -1 : 0);
-            lane[i] = gather_extreme_join(g, lane[i], a);
-            lane[PART + i] = gather_extreme_join(g, lane[PART + i], b);
-            lane[2 * PART + i] = gather_extreme_join(g, lane[2 * PART + i], c);
-            lane[3 * PART + i] = gather_extreme_join(g, lane[3 * PART + i], d);
-        }
-    for (int64_t i = whole; i < n; i++) {
-        any |= isnan(x[i]);
-        lane[0] = gather_extreme_join(g, lane[0], x[i]);
-    }
-    for (int i = 0; i < PART; i++)
-        any |= odd[i];
-    GATHER_FOLD_ALL(gather_extreme_join)
-    return any ? NAN : lane[0];
+    int32_t any = 0;
+#pragma omp simd reduction(| : any)
+    for (int64_t i = 0; i < n; i++)
+        any |= isnan(x[i]) ? -1 : 0;
+    return any != 0;
 }
 
-GATHER_INLINE float gather_row_of(enum gather g, const float *x, int64_t n, float shift)
+/* Of four vectors of `part` elements a round, in memory's order. Their sum tells of a
+ * NaN: it is one wherever there is one, and else where infinities met. Sums take other
+ * units of a processor than extremes do, comparisons the same ones. */
+GATHER_INLINE float gather_extreme_of(enum gather g, const float *x, int64_t n,
+                                      const int part)
+{
+    float one[GATHER_PART], other[GATHER_PART], sum[GATHER_PART];
+    const int64_t whole = n / (4 * part) * (4 * part);
+    for (int i = 0; i < part; i++) {
+        one[i] = other[i] = gather_start(g);
+        sum[i] = 0;
+    }
+    for (int64_t at = 0; at < whole; at += 4 * part)
+#pragma omp simd
+        for (int i = 0; i < part; i++) {
+            const float *v = x + at + i;
+            const float a = v[0], b = v[part], c = v[2 * part], d = v[3 * part];
+            one[i] = gather_extreme_join(g, one[i], gather_extreme_join(g, a, b));
+            other[i] = gather_extreme_join(g, other[i], gather_extreme_join(g, c, d));
+            sum[i] += (a + b) + (c + d);
+        }
+    for (int64_t i = whole; i < n; i++) {
+        const int k = (int)((i - whole) % part);
+        one[k] = gather_extreme_join(g, one[k], x[i]);
+        sum[k] += x[i];
+    }
+#pragma omp simd
+    for (int i = 0; i < part; i++)
+        one[i] = gather_extreme_join(g, one[i], other[i]);
+    for (int k = part / 2; k > 0; k /= 2)
+#pragma omp simd
+        for (int i = 0; i < k; i++) {
+            one[i] = gather_extreme_join(g, one[i], one[i + k]);
+            sum[i] += sum[i + k];
+        }
+    return isnan(sum[0]) && gather_any_nan(x, n) ? NAN : one[0];
+}
+
+GATHER_INLINE float gather_row_of(enum gather g, const float *x, int64_t n, float shift,
+                                  const int part)
 {
     float lane[GATHER_LANES];
     if (n < GATHER_LANES / 4)
         return gather_short_row(g, x, n, shift);
     if (g == GATHER_MAX || g == GATHER_MIN)
-        return gather_extreme_of(g, x, n);
+        return gather_extreme_of(g, x, n, part);
     int64_t whole = n / GATHER_LANES * GATHER_LANES;
     for (int i = 0; i < GATHER_LANES; i++)
         lane[i] = gather_start(g);
@@ -255,9 +273,9 @@ struct gather_code {
         break;                                                                           \
     }
 #define GATHER_COLUMNS(g) gather_columns_of(g, a, x, shift, width, rows)
-#define GATHER_ROW(g) result = gather_row_of(g, x, n, shift)
+#define GATHER_ROW(g) result = gather_row_of(g, x, n, shift, PART)
 
-#define GATHER_CODE(name, target)                                                        \
+#define GATHER_CODE(name, target, part)                                                  \
     target static void gather_columns_##name(enum gather g, float *a, const float *x,    \
                                              const float *shift, int64_t width,          \
                                              int64_t rows){GATHER_EACH(                  \
@@ -265,6 +283,7 @@ struct gather_code {
                                                                const float *x,           \
                                                                int64_t n, float shift)   \
     {                                                                                    \
+        enum { PART = part };                                                            \
         float result = 0;                                                                \
         GATHER_EACH(GATHER_ROW)                                                          \
         return result;                                                                   \
@@ -290,10 +309,10 @@ struct gather_code {
         gather_columns_##name, gather_row_##name, adjust_row_##name, adjust_line_##name, \
         adjust_columns_##name};
 
-GATHER_CODE(plain, )
+GATHER_CODE(plain, , 8)
 #ifdef ELEMENT_X86
-GATHER_CODE(avx2, __attribute__((target("avx2,fma"))))
-GATHER_CODE(avx512, __attribute__((target("avx512f"))))
+GATHER_CODE(avx2, __attribute__((target("avx2,fma"))), 8)
+GATHER_CODE(avx512, __attribute__((target("avx512f"))), 16)
 #endif
 
 static inline const struct gather_code *gather_choose(void)
