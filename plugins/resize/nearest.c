@@ -82,15 +82,17 @@ static void locate(const struct nearest *c, const struct resize_place *p, int32_
             ((type *)(void *)to)[j] = ((const type *)(const void *)from)[at[j]];         \
     return
 
-/* Two rows of elements that are there two times, from one. Copied, the second would wait
- * for the first's stores. Where stores go to memory, rows in their order are faster. */
+/* Two rows of elements that are there two times, one after the other, both from the
+ * input: copied, the second would wait for the first's stores. */
 #define TWICE(type)                                                                      \
     static void twice_##type(void *one, void *other, const void *from, int64_t n)        \
     {                                                                                    \
-        type *restrict a = one, *restrict b = other;                                     \
-        const type *restrict x = from;                                                   \
-        for (int64_t j = 0; j < n; j++)                                                  \
-            a[2 * j] = a[2 * j + 1] = b[2 * j] = b[2 * j + 1] = x[j];                    \
+        for (int row = 0; row < 2; row++) {                                              \
+            type *restrict y = row == 0 ? one : other;                                   \
+            const type *restrict x = from;                                               \
+            for (int64_t j = 0; j < n; j++)                                              \
+                y[2 * j] = y[2 * j + 1] = x[j];                                          \
+        }                                                                                \
     }
 TWICE(uint8_t)
 TWICE(uint16_t)
