@@ -177,30 +177,38 @@ Test(numbers, a_dropped_nan_is_allowed_where_it_is_claimed)
               "exit code %d\n%s", code, output);
 }
 
+struct half_case {
+    const char *flags;
+    int code;
+    const char *words;
+};
+
+/* Layers of faulty/half.c with `defines`. */
+static void check_halves(const char *defines, const struct half_case *cases, size_t n)
+{
+    static char output[OUTPUT];
+    for (size_t i = 0; i < n; i++) {
+        const char *file = build("held.so", "faulty/half.c", SHARED " %s %s -O1 -w -lm",
+                                 defines, cases[i].flags);
+        const int code = command(output, "check '%s' --test values", file);
+        cr_expect(code == cases[i].code && strstr(output, cases[i].words),
+                  "case %zu: exit code %d\n%s", i, code, output);
+    }
+}
+
 /* Where the reference says so, and holds it too when it is asked for FP16. */
 Test(numbers, what_lies_between_is_held_where_that_is_claimed)
 {
     static const char held[] = "-D'ELEMENT(x)=((float)hold(6 * (x), 65504) / 4)' "
                                "-D'DEFINED(x, most)=(hold(6 * (x), most) / 4)' ";
-    static const struct {
-        const char *flags;
-        int code;
-        const char *words;
-    } cases[] = {
+    static const struct half_case cases[] = {
         {"-DREFERENCE_FLAGS=STRATA_HELD_WITHIN", 0, ""},
         {"", 1, "should be"},
         {"-DREFERENCE_FLAGS=STRATA_HELD_WITHIN "
          "-D'WRITE(x)=strata_half_of_float((x) > 16300 ? 1 : (x))'",
          1, "is 1, should be"},
     };
-    static char output[OUTPUT];
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        const char *file = build("held.so", "faulty/half.c", SHARED " %s %s -O1 -w", held,
-                                 cases[i].flags);
-        const int code = command(output, "check '%s' --test values", file);
-        cr_expect(code == cases[i].code && strstr(output, cases[i].words),
-                  "case %zu: exit code %d\n%s", i, code, output);
-    }
+    check_halves(held, cases, COUNT(cases));
 }
 
 /* A cosine of what is rounded to FP16 before it; its numbers are still numbers. */
@@ -211,25 +219,14 @@ Test(numbers, what_lies_between_is_rounded_where_it_is_held)
         "-D'ELEMENT(x)=COSINE(strata_float_of_half("
         "strata_half_of_float((float)hold(6 * (x), 65504))))' "
         "-D'DEFINED(x, most)=__builtin_cos(hold(6 * (x), most))' ";
-    static const struct {
-        const char *flags;
-        int code;
-        const char *words;
-    } cases[] = {
+    static const struct half_case cases[] = {
         {"-DREFERENCE_FLAGS=STRATA_HELD_WITHIN", 0, ""},
         {"", 1, "should be"},
         {"-DREFERENCE_FLAGS=STRATA_HELD_WITHIN "
          "-D'READ(h)=strata_float_of_half((h) > 0x7400 && (h) < 0x7c00 ? 0x7e00 : (h))'",
          1, "is nan, should be"},
     };
-    static char output[OUTPUT];
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        const char *file = build("cos.so", "faulty/half.c", SHARED " %s %s -O1 -w -lm",
-                                 rounded, cases[i].flags);
-        const int code = command(output, "check '%s' --test values", file);
-        cr_expect(code == cases[i].code && strstr(output, cases[i].words),
-                  "case %zu: exit code %d\n%s", i, code, output);
-    }
+    check_halves(rounded, cases, COUNT(cases));
 }
 
 Test(numbers, nothing_is_found_where_nothing_is_wrong)
