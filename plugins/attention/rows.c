@@ -27,10 +27,10 @@ ROW_INLINE float weight(float x)
 ROW_INLINE void cap(float *s, float softcap, int64_t n)
 {
     const float inverse = 1 / softcap;
-    const struct bounds bounds = TANH_BOUNDS, unit = UNIT_BOUNDS;
+    const struct bounds bounds = TANH_BOUNDS;
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
-        s[i] = softcap * tanh_float(s[i] * inverse, bounds, unit);
+        s[i] = softcap * tanh_float(s[i] * inverse, bounds);
 }
 
 /* Scores of key j by `lanes` columns from c, after cap, mask and bounds. */

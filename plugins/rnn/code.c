@@ -11,8 +11,7 @@
 #define CELL_FUNCTION ROW_INLINE
 CELL_FUNCTION void cell_activate(const strata_activation *f, float *x, int64_t n)
 {
-    const struct bounds in_exp = EXP_BOUNDS, in_tanh = TANH_BOUNDS,
-                        in_unit = UNIT_BOUNDS;
+    const struct bounds in_exp = EXP_BOUNDS, in_tanh = TANH_BOUNDS;
     if (f->kind == STRATA_SIGMOID)
 #pragma omp simd
         for (int64_t i = 0; i < n; i++)
@@ -20,7 +19,7 @@ CELL_FUNCTION void cell_activate(const strata_activation *f, float *x, int64_t n
     else if (f->kind == STRATA_TANH)
 #pragma omp simd
         for (int64_t i = 0; i < n; i++)
-            x[i] = tanh_float(x[i], in_tanh, in_unit);
+            x[i] = tanh_float(x[i], in_tanh);
     else
         element_activate_row(f->kind, f->alpha, f->beta, x, n);
 }

@@ -144,7 +144,7 @@ ROW_INLINE void row_unary(int op, const struct pointwise_constants *k, float *y,
     case STRATA_UNARY_ATAN: LOOP(atan_float(a[i])); break;
     case STRATA_UNARY_SINH: LOOP(sinh_float(a[i])); break;
     case STRATA_UNARY_COSH: LOOP(cosh_float(a[i])); break;
-    case STRATA_UNARY_TANH: LOOP(tanh_float(a[i], in_tanh, in_unit)); break;
+    case STRATA_UNARY_TANH: LOOP(tanh_float(a[i], in_tanh)); break;
     case STRATA_UNARY_ASINH: LOOP(asinh_float(a[i])); break;
     case STRATA_UNARY_ACOSH: LOOP(acosh_float(a[i])); break;
     case STRATA_UNARY_ATANH: LOOP(atanh_float(a[i])); break;
@@ -265,7 +265,7 @@ ROW_INLINE void row_activation(int kind, const struct pointwise_constants *k, fl
     case STRATA_RELU6: LOOP(within(x[i], 0, 6)); break;
     case STRATA_CLIP: LOOP(within(x[i], a, b)); break;
     case STRATA_SIGMOID: LOOP(sigmoid_float(x[i], in_exp)); break;
-    case STRATA_TANH: LOOP(tanh_float(x[i], in_tanh, in_unit)); break;
+    case STRATA_TANH: LOOP(tanh_float(x[i], in_tanh)); break;
     case STRATA_ELU: LOOP(x[i] >= 0 ? x[i] : a * expm1_falling(x[i], in_exp)); break;
     case STRATA_SELU:
         LOOP(b * (x[i] >= 0 ? x[i] : a * expm1_falling(x[i], in_exp)));
@@ -290,7 +290,7 @@ ROW_INLINE void row_activation(int kind, const struct pointwise_constants *k, fl
     case STRATA_SHRINK:
         LOOP(x[i] < -a ? x[i] + b : x[i] > a ? x[i] - b : x[i] - x[i]);
         break;
-    case STRATA_SCALED_TANH: LOOP(a * tanh_float(b * x[i], in_tanh, in_unit)); break;
+    case STRATA_SCALED_TANH: LOOP(a * tanh_float(b * x[i], in_tanh)); break;
     default: LOOP(x[i]); break;
     }
 }
