@@ -13,7 +13,7 @@ struct trial_values {
     void *in[HARNESS_INPUTS], *weight[HARNESS_WEIGHTS], *out[HARNESS_OUTPUTS];
     void *expected[HARNESS_OUTPUTS];
     void *held[HARNESS_OUTPUTS]; /* the same of FP16 within; made when asked for */
-    /* how much roundings, of inputs and of what lies between, change each of those */
+    /* how much roundings of inputs change each: FP32's, and where it is held, FP16's */
     double shaken[HARNESS_OUTPUTS], shaken_held[HARNESS_OUTPUTS];
     double *residual;
     double *wanted; /* of the first output behind an epilogue */

@@ -154,7 +154,7 @@ static void restore_inputs(struct trial *t, double *kept[HARNESS_INPUTS])
     }
 }
 
-/* How much roundings of inputs change each of `outputs`. */
+/* At least how much roundings of inputs change each of `outputs`. */
 static void shake(struct trial *t, double rounding, void *const *outputs, double *shaken)
 {
     void *moved[HARNESS_OUTPUTS] = {0};
@@ -163,9 +163,20 @@ static void shake(struct trial *t, double rounding, void *const *outputs, double
                       define(t, moved) == STRATA_OK;
     for (int o = 0; o < t->node.node.n_out && done; o++)
         if (number_is_real(t->node.out[o].dtype))
-            shaken[o] = largest_move(t, o, outputs[o], moved[o]);
+            shaken[o] = fmax(shaken[o], largest_move(t, o, outputs[o], moved[o]));
     restore_inputs(t, kept);
     free_all(moved);
+}
+
+/* Each input up and down. */
+static void shake_held(struct trial *t)
+{
+    for (int turn = 0; turn < 2; turn++) {
+        const uint64_t random = t->random;
+        shake(t, ROUNDING_HELD, t->v.held, t->v.shaken_held);
+        t->random = random;
+        shake(t, -ROUNDING_HELD, t->v.held, t->v.shaken_held);
+    }
 }
 
 /* A sine of 60000 has no more digits than FP32 leaves of 60000. */
@@ -187,7 +198,7 @@ static bool define_held(struct trial *t)
     }
     const bool done = make_all(t, t->v.held) && define(t, t->v.held) == STRATA_OK;
     if (done && t->c->numbers == NUMBERS_LARGE)
-        shake(t, ROUNDING_HELD, t->v.held, t->v.shaken_held);
+        shake_held(t);
     for (int i = 0; i < t->node.node.n_in; i++)
         t->node.in[i].dtype = dtype[i];
     return done;

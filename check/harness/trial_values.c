@@ -357,11 +357,9 @@ static bool agrees(double got, double want, double allowed, int32_t dtype)
     return got == want || fabs(got - want) <= allowed + number_rounding(dtype, want);
 }
 
-/* How far an output may be off, and the largest number in it; shaken: how much roundings
- * change it. */
+/* How far an output may be off, and the largest number in it. */
 static double allowed_error(const struct trial *k, const double *expected,
-                            const double *wanted, int o, int32_t dtype, double shaken,
-                            double *largest)
+                            const double *wanted, int o, int32_t dtype, double *largest)
 {
     double sum = 0;
     *largest = 0;
@@ -370,7 +368,7 @@ static double allowed_error(const struct trial *k, const double *expected,
         *largest = isfinite(want) && want > *largest ? want : *largest;
         sum = isfinite(term) && term > sum ? term : sum;
     }
-    return bound(k, dtype, *largest, sum) + 4 * shaken;
+    return bound(k, dtype, *largest, sum) + 4 * k->v.shaken[o];
 }
 
 /* What an activation makes of a sum that is off: of one that is rounded to the format
@@ -396,16 +394,23 @@ static bool agrees_behind(const struct trial *k, const strata_epilogue *e,
 
 #define WHAT 256 /* characters that say what is wrong */
 
-/* Where output o is not `expected` with the epilogue applied, the worst of it. */
+/* Elements whose terms a rounding may turn: where two keys all but tie, a whole row. */
+static int64_t few_of(int64_t count)
+{
+    return count / 16 + 64;
+}
+
+/* Where output o is not `expected` with the epilogue applied, the worst of it; a few may
+ * be off by `moved`. */
 static bool reals_differ(struct trial *k, const strata_epilogue *e, int o,
-                         const double *expected, double shaken, char what[WHAT])
+                         const double *expected, double moved, char what[WHAT])
 {
     const strata_tensor *t = &k->node.out[o];
     const double *got = k->v.out[o], *wanted = wanted_values(k, e, o, expected);
     const int32_t dtype = format_at(__builtin_ctzll(k->formats.out[o]))->dtype;
     double largest, worst = -1;
-    int64_t at = -1;
-    const double allowed = allowed_error(k, expected, wanted, o, dtype, shaken, &largest);
+    int64_t at = -1, few = moved > 0 ? few_of(t->count) : 0;
+    const double allowed = allowed_error(k, expected, wanted, o, dtype, &largest);
     const bool special =
         k->c->numbers >= NUMBERS_NAN && k->c->numbers <= NUMBERS_NEGATIVE_INFINITE;
     if (special && trial_specials_agree(k, o, expected, dtype, allowed, &at))
@@ -413,7 +418,8 @@ static bool reals_differ(struct trial *k, const strata_epilogue *e, int o,
     for (int64_t i = 0; i < t->count && !special; i++) {
         double want = wanted[i], error = fabs(got[i] - want);
         if (agrees(got[i], want, allowed, dtype) || trial_drops(k, want, dtype) ||
-            agrees_behind(k, e, expected, o, i, allowed, dtype))
+            agrees_behind(k, e, expected, o, i, allowed, dtype) ||
+            (error <= moved && few-- > 0))
             continue;
         if (at < 0 || error > worst || isnan(error))
             worst = error, at = i;
@@ -433,10 +439,10 @@ static void compare_reals(struct trial *k, const strata_epilogue *e, int o)
     static const strata_epilogue none;
     char what[WHAT], held[WHAT];
     e = o == 0 ? e : &none; /* epilogues are of the first output */
-    if (!reals_differ(k, e, o, k->v.expected[o], k->v.shaken[o], what))
+    if (!reals_differ(k, e, o, k->v.expected[o], 0, what))
         return;
     const double *within = trial_held(k, o);
-    if (!within || reals_differ(k, e, o, within, k->v.shaken_held[o], held))
+    if (!within || reals_differ(k, e, o, within, 4 * k->v.shaken_held[o], held))
         trial_problem(k, "value-wrong", what);
 }
 

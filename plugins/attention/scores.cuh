@@ -52,15 +52,15 @@ static __device__ inline bool is_far(float largest, float scale)
 }
 
 /* Exponents of scores up to `largest`, which is not far. The base is rounded, and so all
- * of a row's exponentials are off by one factor, of up to 2^8. */
+ * of a row's exponentials in a tile are off by one factor, of up to 2^4. */
 static __device__ inline score_exponent exponent_near(float largest, float scale)
 {
     return {scale, largest * scale};
 }
 
 /* Exponents of scores up to `largest`. Far scores that differ do so by exponents of 8 or
- * more: a scale rounded up to a power of 2, of which the base is exact, says as much.
- * Where nothing was seen yet, exponentials are 0. */
+ * more: a scale rounded up to a power of 2, of which the base is exact, makes up to 16 of
+ * 8. Where nothing was seen yet, exponentials are 0. */
 static __device__ inline score_exponent exponent_below(float largest, float scale)
 {
     const float up = __int_as_float((__float_as_int(scale) + 0x7fffff) & 0x7f800000);

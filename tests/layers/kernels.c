@@ -246,7 +246,8 @@ Test(kernels, activation_rows_match_their_definition)
     }
 }
 
-/* With NaN, infinities of both signs, both and neither, at any place of a row. */
+/* With NaN, infinities of both signs, both and neither, at any place of a row, among
+ * numbers whose sum is infinite, too. */
 static void check_extremes(const struct gather_code *code, int n)
 {
     enum { NANS = 1, INFINITIES = 2, KINDS = 4 };
@@ -254,7 +255,7 @@ static void check_extremes(const struct gather_code *code, int n)
     for (int kind = 0; kind < KINDS; kind++) {
         float most = -INFINITY, least = INFINITY;
         for (int i = 0; i < n; i++)
-            x[i] = (float)(rand() % 2000 - 1000);
+            x[i] = (float)(rand() % 2000 - 1000) * (n % 2 ? 1 : 3e35F);
         if (kind & INFINITIES) {
             x[rand() % n] = INFINITY;
             x[rand() % n] = -INFINITY;

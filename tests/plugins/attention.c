@@ -152,7 +152,8 @@ static const struct layer_case cases[] = {
     {"Attention", "", .n_in = 3, .in = {Q, K, V}, .numbers = NUMBERS_TINY},
     /* scores whose exponents are past what floats tell apart */
     {"Attention", "", .n_in = 3, .in = {Q, K, V}, .numbers = NUMBERS_LARGE},
-    {"Attention", "", .n_in = 3, .in = {S4(1, 2, 1, 64), S4(1, 2, 99, 64), S4(1, 2, 99, 64)},
+    {"Attention", "", .n_in = 3,
+     .in = {S4(1, 2, 1, 64), S4(1, 2, 99, 64), S4(1, 2, 99, 64)},
      .numbers = NUMBERS_LARGE},
     {"Attention", "", .n_in = 3,
      .in = {S4(2, 2, 130, 64), S4(2, 1, 300, 64), S4(2, 1, 300, 64)},
