@@ -397,7 +397,7 @@ static bool agrees_behind(const struct trial *k, const strata_epilogue *e,
 /* Elements whose terms a rounding may turn: where two keys all but tie, a whole row. */
 static int64_t few_of(int64_t count)
 {
-    return count / 16 + 64;
+    return count / 64 + 64;
 }
 
 /* Where output o is not `expected` with the epilogue applied, the worst of it; a few may
