@@ -196,9 +196,12 @@ int context_restore_states(strata_context *c, int64_t row, const void *data,
 /* room.c */
 /* EINVAL: they were lost. */
 int context_states_kept(const strata_context *c, strata_error *err);
-/* Behind a run: those that count positions, to memory of the host; on the stream. */
-int context_enqueue_counts(strata_context *c, strata_error *err);
-/* Of the whole, once the run is over. EOVERFLOW: one counts past its room; told once. */
+/* Note that a run is under way, after which those that count positions are looked at. */
+void context_count(strata_context *whole);
+/* These to memory of the host, on the stream: behind the last run that somebody waits
+ * for, as a copy between two runs takes from either. */
+int context_copy_counts(strata_context *c, strata_error *err);
+/* Of the whole, once they are there. EOVERFLOW: one counts past its room; told once. */
 int context_check_counts(strata_context *whole, strata_error *err);
 void context_free_counts(strata_context *whole);
 /* run.c: a run begins, and unless that fails it ends, whatever happens between; one step,

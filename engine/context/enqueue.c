@@ -89,7 +89,9 @@ static int enqueue_run(strata_context *c, strata_event *input_consumed, strata_e
 static int enqueue(strata_context *c, strata_event *input_consumed, strata_error *err)
 {
     const int status = enqueue_run(c, input_consumed, err);
-    return status == STRATA_OK ? context_enqueue_counts(c, err) : status;
+    if (status == STRATA_OK)
+        context_count(c->whole);
+    return status;
 }
 
 static int start(strata_context *c, strata_event *input_consumed, uint64_t moved,

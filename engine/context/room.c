@@ -69,12 +69,18 @@ static bool is_counted(const strata_context *whole, size_t i)
     return whole->execution->states[i].state->room && value_of(whole, i)->bytes > 0;
 }
 
-int context_enqueue_counts(strata_context *c, strata_error *err)
+void context_count(strata_context *whole)
+{
+    for (size_t i = 0; i < whole->execution->n_states && !whole->counted; i++)
+        whole->counted = is_counted(whole, i);
+}
+
+int context_copy_counts(strata_context *c, strata_error *err)
 {
     strata_context *whole = c->whole;
     const struct execution *x = whole->execution;
     int status = STRATA_OK;
-    for (size_t i = 0; i < x->n_states && status == STRATA_OK; i++) {
+    for (size_t i = 0; i < x->n_states && whole->counted && status == STRATA_OK; i++) {
         if (!is_counted(whole, i))
             continue;
         const size_t bytes = (size_t)value_of(whole, i)->bytes;
@@ -83,7 +89,6 @@ int context_enqueue_counts(strata_context *c, strata_error *err)
         status = count && data ? c->handle->device->ops->copy(
                                      c->stream, count, data, bytes, COPY_FROM_DEVICE, err)
                                : STRATA_ENOMEM;
-        whole->counted = true;
     }
     return status;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The end of the runs under way: the profiler is told of one that it watched.
+ * The end of the runs under way: states that count positions are looked at, and the
+ * profiler is told of a run that it watched.
  */
 #include "engine/context/context.h"
 
@@ -28,10 +29,15 @@ int context_settle(strata_context *c, strata_error *err)
 {
     strata_context *whole = c->whole;
     c->queued = whole->queued = false;
-    int status = strata_stream_synchronize(c->stream, err);
-    if (status != STRATA_OK)
+    if (whole->rehearses)
+        whole->counted = false;
+    int status = context_copy_counts(c, err);
+    const int ended =
+        strata_stream_synchronize(c->stream, status == STRATA_OK ? err : NULL);
+    if (ended != STRATA_OK)
         whole->lost = whole->execution->n_states > 0;
-    else if (!whole->rehearses)
+    status = status != STRATA_OK ? status : ended;
+    if (status == STRATA_OK)
         status = context_check_counts(whole, err);
     whole->counted = false;
     if (whole->profile)

@@ -193,6 +193,23 @@ Test(state, counting_past_the_room_is_told)
     close_kept(&k);
 }
 
+Test(state, counting_past_the_room_is_told_by_the_wait_behind_several_runs)
+{
+    struct kept_net k;
+    strata_error err;
+    float y[N];
+    open_kept(&k, steps);
+    OK(run(k.c, x, y, &err));
+    for (int i = 0; i < 2; i++)
+        OK(strata_context_enqueue(k.c, NULL, &err));
+    OK(strata_context_wait(k.c, &err));
+    OK(strata_context_enqueue(k.c, NULL, &err));
+    cr_expect_eq(strata_context_wait(k.c, &err), STRATA_EOVERFLOW);
+    cr_expect(strstr(err.message, "is 4"), "%s", err.message);
+    OK(strata_context_wait(k.c, &err)); /* told once */
+    close_kept(&k);
+}
+
 /* Of a context that is measured; a run for which the room is too small fails still. */
 Test(state, full_ones_start_over_where_runs_are_measured)
 {
