@@ -21,6 +21,7 @@ enum {
     RING_LINE = THREADS * 16, /* bytes of a row of B in a step */
     RING_PIECES = 12,         /* of a multiprocessor, at most */
     RING_FLYING = 4,          /* of them on their way at most: 8 MB of the chip */
+    RING_EARLY = 2,           /* of a block's, as long as A is on its way, too */
     RING_THREADS = THREADS + 32,
     RING_DEPTH = 7,          /* steps of the longest rows */
     RING_SHARED = 200 << 10, /* bytes of a multiprocessor that it takes */
@@ -35,6 +36,7 @@ struct ring_of {
     static constexpr int32_t Blocks = S::Turned ? 1 : 2; /* of a multiprocessor */
     static constexpr int32_t Pieces = RING_PIECES / Blocks;
     static constexpr int32_t Flying = RING_FLYING / Blocks;
+    static constexpr int32_t Early = RING_EARLY < Flying ? RING_EARLY : Flying;
 };
 
 enum { RING_BEGUN = 1, RING_USED }; /* barriers by number */
@@ -57,9 +59,9 @@ struct ring_job {
     gemv_job g;
 };
 
-/* What a block has besides its ring: barriers of each piece. */
+/* What a block has besides its ring: barriers of each piece, and of A. */
 struct ring_barriers {
-    uint64_t full[RING_PIECES], empty[RING_PIECES];
+    uint64_t full[RING_PIECES], empty[RING_PIECES], a;
 };
 
 #if __CUDA_ARCH__ >= 900
@@ -104,6 +106,8 @@ struct ring_place {
 static __device__ inline void ring_begin(ring_barriers *b, int32_t pieces)
 {
     const int lane = (int)threadIdx.x % 32;
+    if (lane == 0)
+        barrier_init(ring_address(&b->a), 1);
     if (lane < pieces) {
         barrier_init(ring_address(&b->full[lane]), 1);
         barrier_init(ring_address(&b->empty[lane]), WARPS);
@@ -130,6 +134,30 @@ static __device__ inline void ring_bring(const ring_feed &f, int32_t tile, int32
                   policy);
 }
 
+/* Whether a barrier's first phase is over, of the warp, without waiting for it. */
+static __device__ inline bool ring_is_over(uint32_t barrier)
+{
+    uint32_t over;
+    asm volatile("{\n"
+                 ".reg .pred p;\n"
+                 "mbarrier.test_wait.parity.shared::cta.b64 p, [%1], 0;\n"
+                 "selp.u32 %0, 1, 0, p;\n"
+                 "}\n"
+                 : "=r"(over)
+                 : "r"(barrier)
+                 : "memory");
+    return __any_sync(0xffffffffu, over);
+}
+
+/* Pieces that may be on their way: few until A is there, which comes behind them. */
+template <class S>
+static __device__ inline int32_t ring_flying(const ring_feed &f, const ring_barriers *b,
+                                             bool *a_is_there)
+{
+    *a_is_there = *a_is_there || ring_is_over(ring_address(&b->a));
+    return min(f.pieces, *a_is_there ? ring_of<S>::Flying : ring_of<S>::Early);
+}
+
 /* One warp: all of the block's steps, one behind the other. */
 template <class S>
 static __device__ inline void ring_fill(const ring_feed &f, ring_barriers *b,
@@ -140,14 +168,14 @@ static __device__ inline void ring_fill(const ring_feed &f, ring_barriers *b,
                    empty = ring_address(b->empty);
     const uint64_t policy = ring_policy();
     ring_place into = {0, 1}, there = {0, 0};
-    const int32_t flying = min(f.pieces, ring_of<S>::Flying);
-    int32_t tile = (int32_t)blockIdx.x, at = 0;
+    int32_t tile = (int32_t)blockIdx.x, at = 0, come = 0; /* pieces */
+    bool a_is_there = ring_of<S>::Early == ring_of<S>::Flying;
     ring_begin(b, f.pieces);
 #pragma unroll 1
     for (int32_t s = 0; s < mine; s++) {
         if (s >= f.pieces)
             barrier_wait(empty + into.room * 8, into.parity);
-        if (s >= flying) {
+        for (; s - come >= ring_flying<S>(f, b, &a_is_there); come++) {
             barrier_wait(full + there.room * 8, there.parity);
             there.next(f.pieces);
         }
@@ -277,6 +305,8 @@ static __global__ void __launch_bounds__(RING_THREADS, 2)
     for (int i = 0; i < Steps; i++)
         read_a<S>(x[i], a, walk.at() + i * ring_of<S>::Step, g, scale[i], square);
     end_squares<S>(sums, square);
+    if (ring_of<S>::Early < ring_of<S>::Flying && threadIdx.x == 0)
+        barrier_arrive(ring_address(&barriers.a));
     if (S::Turned && position != known)
         find_turn<S>(sums, walk, g.more.turn, first, frequency, position);
 #pragma unroll 1
