@@ -3,6 +3,7 @@
  * Shape on CUDA: the numbers travel as a kernel's parameters, so that graphs hold them.
  */
 #include "kernels/layer.cuh"
+#include "kernels/overlap.cuh"
 
 #include "plugins/shape/shape.h"
 
@@ -13,6 +14,8 @@ struct extents {
 template <typename T>
 static __global__ void shape_kernel(T *y, const extents from, int64_t count)
 {
+    launch_next();
+    wait_for_previous();
     for (int64_t k = threadIdx.x; k < count; k += blockDim.x)
         y[k] = (T)from.v[k % STRATA_MAX_RANK];
 }
@@ -29,11 +32,11 @@ static int shape_run(const strata_run *r)
         for (int64_t k = 0; k < count; k++)
             from.v[k] = x->dims[shape_axis(p, done + k, x)];
         if (y->dtype == STRATA_INT32)
-            shape_kernel<<<1, STRATA_MAX_RANK, 0, layer_stream(r)>>>(
-                (int32_t *)y->data + done, from, count);
+            launch_overlapped(shape_kernel<int32_t>, 1, STRATA_MAX_RANK, 0,
+                              layer_stream(r), (int32_t *)y->data + done, from, count);
         else
-            shape_kernel<<<1, STRATA_MAX_RANK, 0, layer_stream(r)>>>(
-                (int64_t *)y->data + done, from, count);
+            launch_overlapped(shape_kernel<int64_t>, 1, STRATA_MAX_RANK, 0,
+                              layer_stream(r), (int64_t *)y->data + done, from, count);
     }
     return layer_launched(r, "shape");
 }
