@@ -196,10 +196,10 @@ int context_restore_states(strata_context *c, int64_t row, const void *data,
 /* room.c */
 /* EINVAL: they were lost. */
 int context_states_kept(const strata_context *c, strata_error *err);
-/* Note that a run is under way, after which those that count positions are looked at. */
-void context_count(strata_context *whole);
-/* These to memory of the host, on the stream: behind the last run that somebody waits
- * for, as a copy between two runs takes from either. */
+/* A run is under way, after which states that count positions are to be looked at. */
+void context_note_counts(strata_context *whole);
+/* These to memory of the host, on the stream, behind the last run that somebody waits
+ * for: between two runs a copy takes time from either. err is not NULL. */
 int context_copy_counts(strata_context *c, strata_error *err);
 /* Of the whole, once they are there. EOVERFLOW: one counts past its room; told once. */
 int context_check_counts(strata_context *whole, strata_error *err);

@@ -90,7 +90,7 @@ static int enqueue(strata_context *c, strata_event *input_consumed, strata_error
 {
     const int status = enqueue_run(c, input_consumed, err);
     if (status == STRATA_OK)
-        context_count(c->whole);
+        context_note_counts(c->whole);
     return status;
 }
 

@@ -69,7 +69,7 @@ static bool is_counted(const strata_context *whole, size_t i)
     return whole->execution->states[i].state->room && value_of(whole, i)->bytes > 0;
 }
 
-void context_count(strata_context *whole)
+void context_note_counts(strata_context *whole)
 {
     for (size_t i = 0; i < whole->execution->n_states && !whole->counted; i++)
         whole->counted = is_counted(whole, i);
@@ -88,7 +88,7 @@ int context_copy_counts(strata_context *c, strata_error *err)
         const void *data = context_binding_data(whole, (size_t)x->states[i].now, err);
         status = count && data ? c->handle->device->ops->copy(
                                      c->stream, count, data, bytes, COPY_FROM_DEVICE, err)
-                               : STRATA_ENOMEM;
+                               : err->status;
     }
     return status;
 }

@@ -25,19 +25,33 @@ static int report(strata_context *c, int status, strata_error *err)
     return status;
 }
 
+/* By the caller itself where it can, which has just computed the run. */
+static int copy_counts(strata_context *whole, strata_error *err)
+{
+    if (whole->rehearses)
+        whole->counted = false;
+    if (!whole->counted)
+        return STRATA_OK;
+    context_visit(whole, 1);
+    const int status = context_copy_counts(whole, err);
+    context_end_visit(whole);
+    return status;
+}
+
+/* A run that failed is told, and not what of its counts could not be copied then. */
 int context_settle(strata_context *c, strata_error *err)
 {
     strata_context *whole = c->whole;
+    strata_error own;
+    error_clear(&own);
     c->queued = whole->queued = false;
-    if (whole->rehearses)
-        whole->counted = false;
-    int status = context_copy_counts(c, err);
-    const int ended =
-        strata_stream_synchronize(c->stream, status == STRATA_OK ? err : NULL);
-    if (ended != STRATA_OK)
+    const int copied = copy_counts(whole, &own);
+    int status = strata_stream_synchronize(c->stream, err);
+    if (status != STRATA_OK)
         whole->lost = whole->execution->n_states > 0;
-    status = status != STRATA_OK ? status : ended;
-    if (status == STRATA_OK)
+    else if (copied != STRATA_OK)
+        status = error_set(err, copied, "%s", own.message);
+    else
         status = context_check_counts(whole, err);
     whole->counted = false;
     if (whole->profile)

@@ -193,6 +193,13 @@ Test(state, counting_past_the_room_is_told)
     close_kept(&k);
 }
 
+static void enqueue_runs(strata_context *c, int n)
+{
+    strata_error err;
+    for (int i = 0; i < n; i++)
+        OK(strata_context_enqueue(c, NULL, &err));
+}
+
 Test(state, counting_past_the_room_is_told_by_the_wait_behind_several_runs)
 {
     struct kept_net k;
@@ -200,13 +207,27 @@ Test(state, counting_past_the_room_is_told_by_the_wait_behind_several_runs)
     float y[N];
     open_kept(&k, steps);
     OK(run(k.c, x, y, &err));
-    for (int i = 0; i < 2; i++)
-        OK(strata_context_enqueue(k.c, NULL, &err));
-    OK(strata_context_wait(k.c, &err));
-    OK(strata_context_enqueue(k.c, NULL, &err));
+    enqueue_runs(k.c, 3);
     cr_expect_eq(strata_context_wait(k.c, &err), STRATA_EOVERFLOW);
     cr_expect(strstr(err.message, "is 4"), "%s", err.message);
     OK(strata_context_wait(k.c, &err)); /* told once */
+    OK(strata_context_reset_state(k.c, STRATA_ALL_ROWS, &err));
+    enqueue_runs(k.c, 3);
+    OK(strata_context_wait(k.c, &err));
+    close_kept(&k);
+}
+
+Test(state, preparing_looks_at_no_count)
+{
+    static const char far[] = "[state steps]\nshape = 2\ndtype = i32\nnext = more\n"
+                              "value = 9\nroom = 3\n"
+                              "[layer more]\ntype = Identity\ninputs = steps\n";
+    struct kept_net k;
+    strata_error err;
+    float y[N];
+    open_kept(&k, far);
+    OK(strata_context_prepare(k.c, &err));
+    cr_expect_eq(run(k.c, x, y, &err), STRATA_EOVERFLOW);
     close_kept(&k);
 }
 
