@@ -59,7 +59,8 @@ struct ring_job {
     gemv_job g;
 };
 
-/* What a block has besides its ring: barriers of each piece, and of A. */
+/* What a block has besides its ring: barriers of each piece, and of A, at which the first
+ * thread arrives once: where rows are normalised, when its warp has squared A. */
 struct ring_barriers {
     uint64_t full[RING_PIECES], empty[RING_PIECES], a;
 };
@@ -134,7 +135,8 @@ static __device__ inline void ring_bring(const ring_feed &f, int32_t tile, int32
                   policy);
 }
 
-/* Whether a barrier's first phase is over, of the warp, without waiting for it. */
+/* Whether a barrier's first phase, which is its only one, is over; the warp does not wait
+ * for it, as barrier_passed may. */
 static __device__ inline bool ring_is_over(uint32_t barrier)
 {
     uint32_t over;
