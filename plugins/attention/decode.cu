@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Attention of few queries over many keys, where reading K and V is all the work. The
- * query heads that share a head of K and V are rows of one product (mma.sync, 16 rows).
- * Blocks and their warps share the keys, 16 at a time. The last block of a head to arrive
+ * query heads that share a head of K and V are rows of one product (mma.sync), of which up
+ * to 8 have a way of their own. Blocks and their warps share the keys. The last block of a head to arrive
  * merges what all have found, in the order of their numbers, so that results do not
  * depend on timing. New rows of a cache are read where they come from and written behind
  * the taken ones by the same launch.
@@ -124,17 +124,10 @@ static __device__ __noinline__ void append(const decode_job &job, int32_t batch,
 /* ---- the kernel -----------------------------------------------------------------------
  */
 
-/* What a block has of a tile's keys [from, last): splits blocks share them, `by` keys are
- * a step of all. */
-struct decode_share {
-    int32_t from, last, splits, key, by;
-};
-
 /* As many blocks as there are keys for, of those that were launched; one for few keys:
  * to hand sums from block to block takes as long as some steps do. */
-template <typename T, int Dim, bool Odd>
-static __device__ inline decode_share share_of(const decode_warp<T, Dim, Odd> &w,
-                                               int32_t first, int32_t rows)
+template <class Warp>
+static __device__ inline decode_share share_of(const Warp &w, int32_t first, int32_t rows)
 {
     const int32_t each = WARPS * STEP;
     decode_share s;
@@ -148,6 +141,9 @@ static __device__ inline decode_share share_of(const decode_warp<T, Dim, Odd> &w
                    : min((int32_t)gridDim.x, (keys + each - 1) / each);
     s.key = s.from + ((int32_t)blockIdx.x * WARPS + (int)threadIdx.x / 32) * STEP;
     s.by = s.splits * each;
+    s.steps = (int32_t)blockIdx.x >= s.splits || s.key >= s.last ? 0
+              : s.key + s.by < s.last                            ? 2
+                                                                 : 1;
     return s;
 }
 
@@ -155,10 +151,10 @@ static __device__ inline decode_share share_of(const decode_warp<T, Dim, Odd> &w
  * kernel before this one still runs: behind it the next product's weights are asked for,
  * all at once, and keys would come after them. What is asked for is not used before the
  * wait. */
-template <typename T, int Dim, bool Odd>
-static __device__ inline void bring_past(const decode_warp<T, Dim, Odd> &w,
-                                         const decode_share &s)
+template <class Warp>
+static __device__ inline void bring_past(const Warp &w, const decode_share &s)
 {
+    typedef typename Warp::T T;
     const int32_t end = min(min(w.split, (int32_t)w.p.past), s.last);
     const bool value = threadIdx.x % 32 >= STEP;
     for (int32_t key = s.key; key < end; key += s.by) {
@@ -174,10 +170,12 @@ static __device__ inline void bring_past(const decode_warp<T, Dim, Odd> &w,
 }
 
 /* Block (split, tile): every splits-th 16 keys of each warp. */
-template <typename T, int Dim, bool Odd>
-static __global__ void __launch_bounds__(WARPS * 32, Dim > 64 ? 1 : 2)
+template <class Warp>
+static __global__ void __launch_bounds__(WARPS * 32, Warp::Dim > 64 ? 1 : 2)
     decode_kernel(const __grid_constant__ decode_job job)
 {
+    typedef typename Warp::T T;
+    enum { Dim = Warp::Dim };
     typedef decode_part<Dim> part;
     extern __shared__ __align__(16) uint8_t shared[];
     __shared__ int64_t offset[TILE];
@@ -186,8 +184,7 @@ static __global__ void __launch_bounds__(WARPS * 32, Dim > 64 ? 1 : 2)
     const int32_t tile = (int32_t)blockIdx.y % job.row_tiles,
                   head = (int32_t)blockIdx.y / job.row_tiles;
     const int32_t first = tile * TILE, rows = min(TILE, job.rows - first);
-    decode_warp<T, Dim, Odd> w(job, head / (int32_t)p.kv_heads,
-                               head % (int32_t)p.kv_heads, first);
+    Warp w(job, head / (int32_t)p.kv_heads, head % (int32_t)p.kv_heads, first);
     decode_share s;
     launch_next();
     if ((int)threadIdx.x < rows)
@@ -199,7 +196,7 @@ static __global__ void __launch_bounds__(WARPS * 32, Dim > 64 ? 1 : 2)
         w.place(known);
         s = share_of(w, first, rows);
         if (s.key < s.last)
-            w.find(s.key);
+            w.find(s.key, s.last, s.by);
         if (!waited) {
             bring_past(w, s);
             wait_for_previous();
@@ -207,10 +204,6 @@ static __global__ void __launch_bounds__(WARPS * 32, Dim > 64 ? 1 : 2)
         }
         waited = true;
         length = w.length();
-        if (s.key < s.last && (int32_t)blockIdx.x < s.splits) {
-            w.load_keys();
-            w.load_values();
-        }
         if (length == known)
             break;
     }
@@ -218,7 +211,7 @@ static __global__ void __launch_bounds__(WARPS * 32, Dim > 64 ? 1 : 2)
         append<T>(job, w.batch, w.kv, w.split, w.keys_there - w.split);
     if ((int32_t)blockIdx.x >= s.splits)
         return;
-    w.walk(s.key, s.last, s.by);
+    w.walk(s);
     w.store(warps + threadIdx.x / 32, rows);
     __syncthreads();
     part *const parts = (part *)job.found + (size_t)blockIdx.y * gridDim.x;
@@ -288,12 +281,12 @@ size_t attention_decode_workspace(const struct attention_plan *p)
     return (size_t)(parts > 2 * BLOCKS ? parts : 2 * BLOCKS) * part_size(p);
 }
 
-template <typename T, int Dim, bool Odd>
+template <class Warp>
 static cudaError_t decode_launch(const decode_job &job, int splits, cudaStream_t stream)
 {
     const struct attention_plan &p = job.a.plan;
-    const size_t bytes = WARPS * sizeof(decode_part<Dim>);
-    const void *kernel = (const void *)decode_kernel<T, Dim, Odd>;
+    const size_t bytes = WARPS * sizeof(decode_part<Warp::Dim>);
+    const void *kernel = (const void *)decode_kernel<Warp>;
     cudaError_t e = shared_allow(kernel, bytes);
     if (e == cudaSuccess && p.batch * p.length == 1) /* as products of one row do */
         e = shared_beside(kernel);
@@ -313,15 +306,37 @@ static cudaError_t decode_launch(const decode_job &job, int splits, cudaStream_t
     return cudaLaunchKernelExC(&config, kernel, arguments);
 }
 
+template <typename T, int Dim>
+static cudaError_t decode_rows(const decode_job &job, decode_kind kind, int splits,
+                               cudaStream_t stream)
+{
+    typedef decode_reader<T, Dim, DECODE_WHOLE> whole;
+    typedef decode_reader<T, Dim, DECODE_PLAIN> plain;
+    typedef decode_reader<T, Dim, DECODE_UNUSUAL> unusual;
+    if (job.rows > decode_few<plain>::Rows)
+        return kind == DECODE_UNUSUAL
+                   ? decode_launch<decode_warp<unusual>>(job, splits, stream)
+                   : decode_launch<decode_warp<plain>>(job, splits, stream);
+    return kind == DECODE_UNUSUAL
+               ? decode_launch<decode_few<unusual>>(job, splits, stream)
+           : kind == DECODE_PLAIN ? decode_launch<decode_few<plain>>(job, splits, stream)
+                                  : decode_launch<decode_few<whole>>(job, splits, stream);
+}
+
 template <typename T>
-static cudaError_t decode_of(const decode_job &job, bool plain, int splits,
+static cudaError_t decode_of(const decode_job &job, decode_kind kind, int splits,
                              cudaStream_t stream)
 {
-    if (narrow(&job.a.plan))
-        return plain ? decode_launch<T, 64, false>(job, splits, stream)
-                     : decode_launch<T, 64, true>(job, splits, stream);
-    return plain ? decode_launch<T, 128, false>(job, splits, stream)
-                 : decode_launch<T, 128, true>(job, splits, stream);
+    return narrow(&job.a.plan) ? decode_rows<T, 64>(job, kind, splits, stream)
+                               : decode_rows<T, 128>(job, kind, splits, stream);
+}
+
+static decode_kind kind_of(const struct attention_plan *p)
+{
+    if (p->mask.port >= 0 || p->softcap > 0)
+        return DECODE_UNUSUAL;
+    return p->dim == p->v_dim && (p->dim == 64 || p->dim == 128) ? DECODE_WHOLE
+                                                                 : DECODE_PLAIN;
 }
 
 /* A window's side; negative: without a bound. */
@@ -338,8 +353,8 @@ cudaError_t attention_decode(const attention_job *a, void *workspace, size_t siz
     while (splits > 1 && (size_t)(tiles_of(&p) * splits) * part_size(&p) > size)
         splits--;
     decode_job job = {*a, (float *)workspace, (uint32_t *)counters, 0, 0, 0, false};
-    const bool plain = p.mask.port < 0 && !(p.softcap > 0);
-    job.scale = (float)(plain ? p.scale * 1.4426950408889634 : p.scale);
+    const decode_kind kind = kind_of(&p);
+    job.scale = (float)(kind == DECODE_UNUSUAL ? p.scale : p.scale * 1.4426950408889634);
     job.rows = (int32_t)(p.group * p.length);
     job.row_tiles = (job.rows + TILE - 1) / TILE;
     job.left = near_of(p.window_left);
@@ -352,8 +367,8 @@ cudaError_t attention_decode(const attention_job *a, void *workspace, size_t siz
     job.past_v_row = (int32_t)p.past_v.row;
     job.append = a->present_k && a->present_k == a->past_k && a->present_v == a->past_v;
     if (p.q.dtype == STRATA_FP16)
-        return decode_of<__half>(job, plain, splits, stream);
-    return decode_of<__nv_bfloat16>(job, plain, splits, stream);
+        return decode_of<__half>(job, kind, splits, stream);
+    return decode_of<__nv_bfloat16>(job, kind, splits, stream);
 }
 
 const char *attention_decode_refuses(const struct attention_plan *p)

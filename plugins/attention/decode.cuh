@@ -1,156 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention of few queries over many keys, what a warp does: 16 rows of queries, 16 keys
- * at a time.
- *
- * K and V go from memory to registers as they lie, 16 bytes an access: elements of a
- * product's depth may stand in any order if they do so in both factors, and so may
- * columns of outputs until they are stored.
+ * Attention of few queries over many keys, what a warp does, 16 keys a product.
  */
 #ifndef PLUGINS_ATTENTION_DECODE_CUH
 #define PLUGINS_ATTENTION_DECODE_CUH
 
-#include "plugins/attention/job.cuh"
-#include "plugins/common/product/pair.cuh"
+#include "plugins/attention/decode_reader.cuh"
 
-enum {
-    WARPS = 8,
-    STEP = 16, /* keys a warp takes at a time */
-    TILE = 16, /* rows: queries times heads that share K and V */
-};
-
-struct decode_job {
-    attention_job a;
-    float *found;      /* of each tile and split: decode_part */
-    uint32_t *arrived; /* blocks of each tile; 0 between launches */
-    float scale;       /* times log2(e), without mask and soft cap */
-    int32_t rows, row_tiles, dim, v_dim;
-    int32_t left, right; /* keys that a query sees before and behind its place */
-    int32_t k_row, v_row, past_k_row, past_v_row; /* distances, in elements */
-    bool append;
-};
-
-enum { DECODE_FAR = 1 << 29 }; /* as good as no bound: places are below it */
-
-/* ---- instructions ---------------------------------------------------------------------
+/* ---- many rows ------------------------------------------------------------------------
  */
 
-static __device__ inline void multiply(float (&d)[4], const uint32_t (&a)[4], uint32_t b0,
-                                       uint32_t b1, __half)
-{
-    asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, "
-        "%5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-static __device__ inline void multiply(float (&d)[4], const uint32_t (&a)[4], uint32_t b0,
-                                       uint32_t b1, __nv_bfloat16)
-{
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, "
-                 "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-static __device__ inline uint4 load_piece(const void *p, bool valid)
-{
-    uint4 x = {};
-    if (valid)
-        x = __ldcs((const uint4 *)p);
-    return x;
-}
-
-/* ---- a warp's part --------------------------------------------------------------------
- */
-
-/* What a warp or a block found of a tile's rows: outputs not yet divided by the sums. */
-template <int Dim>
-struct decode_part {
-    float o[TILE][Dim + 4], largest[TILE], sum[TILE];
-};
-
-/* Of T, Dim rounded up to whole 64; Odd: with a soft cap or a mask. Lane = 4*g + t has
- * rows g and g + 8. What stands between the wait for the kernel before and the result is
- * one instruction behind the other in a few warps, so that all addresses and bounds are
- * found before the wait, with what is taken for the length until then. */
-template <typename T, int Dim, bool Odd>
-struct decode_warp {
-    const decode_job &job;
-    const struct attention_plan &p;
-    const T *past_k, *past_v, *k, *v;      /* the lane's first element of a row */
-    const T *query[2], *at_k[2], *at_v[4]; /* of rows that it reads; NULL: none */
-    int32_t keys_there, split, offset;     /* as in attention_reach */
-    int32_t batch, kv, first, g, t;
-    int32_t begin[2], end[2];
+/* Of up to 16 rows. They are rows of all products, keys and elements of outputs the
+ * columns. The lane has rows g and g + 8. */
+template <class Reader>
+struct decode_warp : Reader {
+    typedef typename Reader::T T;
+    enum { Dim = Reader::Dim, Rows = 16 };
+    const T *query[2], *at_k[2], *at_v[4]; /* of rows that it reads; no query: NULL */
     uint32_t q[Dim / 16][4];
     uint4 keys[2][Dim / 32], values[4][Dim / 64];
     float o[Dim / 8][4], largest[2], sum[2];
+    using Reader::first, Reader::g, Reader::job, Reader::row, Reader::t, Reader::word;
 
     __device__ inline decode_warp(const decode_job &job, int32_t batch, int32_t kv,
                                   int32_t first)
-        : job(job), p(job.a.plan), batch(batch), kv(kv), first(first)
+        : Reader(job, batch, kv, first)
     {
-        g = threadIdx.x % 32 / 4;
-        t = threadIdx.x % 4;
-        past_k =
-            (const T *)job.a.past_k + batch * p.past_k.batch + kv * p.past_k.head + t * 8;
-        past_v =
-            (const T *)job.a.past_v + batch * p.past_v.batch + kv * p.past_v.head + g * 8;
-        k = (const T *)job.a.k + batch * p.k.batch + kv * p.k.head + t * 8;
-        v = (const T *)job.a.v + batch * p.v.batch + kv * p.v.head + g * 8;
 #pragma unroll
         for (int r = 0; r < 2; r++) {
-            const int32_t row = first + g + r * 8;
-            query[r] = row < job.rows
-                           ? (const T *)job.a.q + batch * p.q.batch +
-                                 head_of(row) * p.q.head + query_of(row) * p.q.row + t * 8
-                           : NULL;
-        }
-    }
-
-    __device__ inline int32_t head_of(int32_t row) const
-    {
-        return kv * (int32_t)p.group + row % (int32_t)p.group;
-    }
-    __device__ inline int32_t query_of(int32_t row) const
-    {
-        return row / (int32_t)p.group;
-    }
-
-    /* Element `batch` of lengths, past the L1: it may change until the wait. */
-    __device__ inline int32_t length() const
-    {
-        if (p.lengths_port < 0)
-            return 0;
-        const int64_t x = p.lengths_dtype == STRATA_INT32
-                              ? (int64_t)__ldcg((const int32_t *)job.a.lengths + batch)
-                              : (int64_t)__ldcg((const long long *)job.a.lengths + batch);
-        return (int32_t)max((int64_t)0, min(x, p.keys));
-    }
-
-    /* attention_bounds, in 32 bits. */
-    __device__ inline void bounds(int32_t query, int32_t *low, int32_t *high) const
-    {
-        const int32_t place = query + offset;
-        *low = max(0, place - job.left);
-        *high = max(*low, min(keys_there, place + job.right + 1));
-    }
-
-    /* What the batch row has of keys, and the rows see of them. */
-    __device__ inline void place(int32_t length)
-    {
-        const attention_reach reach = attention_reach_of(&p, length);
-        keys_there = (int32_t)reach.keys;
-        split = (int32_t)reach.split;
-        offset = (int32_t)reach.offset;
-#pragma unroll
-        for (int r = 0; r < 2; r++) {
-            const int32_t row = first + g + r * 8;
-            begin[r] = end[r] = 0;
-            if (query[r])
-                bounds(query_of(row), &begin[r], &end[r]);
+            row[r] = first + g + r * 8;
+            query[r] = Reader::queries_of(row[r]);
         }
     }
 
@@ -169,46 +48,9 @@ struct decode_warp {
             }
     }
 
-    __device__ inline const T *row_of(const T *past, int32_t past_row, const T *fresh,
-                                      int32_t row, int32_t j) const
+    __device__ inline void find(int32_t key, int32_t last, int32_t)
     {
-        return j >= keys_there ? NULL
-               : j < split     ? past + (int64_t)j * past_row
-                               : fresh + (int64_t)(j - split) * row;
-    }
-
-    /* Of 16 keys from `key` on the lane has K's rows g and g + 8, elements 8*t and on of
-     * each 32; V's rows 2*t, 2*t + 1, 2*t + 8, 2*t + 9, elements 8*g and on of each 64.
-     */
-    __device__ inline void find(int32_t key)
-    {
-#pragma unroll
-        for (int i = 0; i < 2; i++)
-            at_k[i] = row_of(past_k, job.past_k_row, k, job.k_row, key + g + i * 8);
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            at_v[i] = row_of(past_v, job.past_v_row, v, job.v_row,
-                             key + 2 * t + i % 2 + i / 2 * 8);
-    }
-
-    __device__ inline void load_keys()
-    {
-#pragma unroll
-        for (int i = 0; i < 2; i++)
-#pragma unroll
-            for (int c = 0; c < Dim / 32; c++)
-                keys[i][c] =
-                    load_piece(at_k[i] + c * 32, at_k[i] && c * 32 + t * 8 < job.dim);
-    }
-
-    __device__ inline void load_values()
-    {
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-#pragma unroll
-            for (int c = 0; c < Dim / 64; c++)
-                values[i][c] =
-                    load_piece(at_v[i] + c * 64, at_v[i] && c * 64 + g * 8 < job.v_dim);
+        Reader::find(key, last, at_k, at_v);
     }
 
     __device__ inline void make_scores(float (&s)[2][4])
@@ -225,28 +67,12 @@ struct decode_warp {
         }
     }
 
-    /* To units of exp2; what a row does not see becomes -infinity. */
     __device__ inline void finish(float (&s)[2][4], int32_t key) const
     {
 #pragma unroll
-        for (int i = 0; i < 2; i++)
-#pragma unroll
-            for (int e = 0; e < 4; e++) {
-                const int r = e / 2;
-                const int32_t j = key + i * 8 + 2 * t + e % 2;
-                const bool seen = j >= begin[r] && j < end[r];
-                float x = s[i][e] * job.scale;
-                if (Odd && seen)
-                    x = odd(x, first + g + r * 8, j);
-                s[i][e] = seen ? x : -INFINITY;
-            }
-    }
-
-    __device__ inline float odd(float x, int32_t row, int32_t j) const
-    {
-        if (p.softcap > 0)
-            x = (float)p.softcap * tanhf(x / (float)p.softcap);
-        return LOG2_E * attention_masked(job.a, x, batch, head_of(row), query_of(row), j);
+        for (int i = 0; i < 8; i++)
+            s[i / 4][i % 4] = Reader::score(s[i / 4][i % 4], i % 4 / 2,
+                                            key + i / 4 * 8 + 2 * t + i % 2);
     }
 
     __device__ inline void count(float (&s)[2][4])
@@ -279,11 +105,6 @@ struct decode_warp {
         }
     }
 
-    __device__ inline static uint32_t word(const uint4 &x, int i)
-    {
-        return i == 0 ? x.x : i == 1 ? x.y : i == 2 ? x.z : x.w;
-    }
-
     __device__ inline void weigh(const float (&s)[2][4])
     {
         uint32_t w[4];
@@ -304,28 +125,31 @@ struct decode_warp {
             }
     }
 
-    /* Every `stride`-th 16 keys of [key, last), of which the first have been asked for.
-     */
-    __device__ inline void walk(int32_t key, int32_t last, int32_t stride)
+    /* All steps, of which `find` has found the first. */
+    __device__ inline void walk(const decode_share &share)
     {
 #pragma unroll
         for (int i = 0; i < Dim / 8; i++)
             o[i][0] = o[i][1] = o[i][2] = o[i][3] = 0;
         largest[0] = largest[1] = -INFINITY;
         sum[0] = sum[1] = 0;
-        for (; key < last; key += stride) {
+        if (share.steps > 0) {
+            Reader::load_keys(keys, at_k);
+            Reader::load_values(values, at_v);
+        }
+        for (int32_t key = share.key; key < share.last; key += share.by) {
             float s[2][4];
-            const bool more = key + stride < last;
+            const bool more = key + share.by < share.last;
             make_scores(s);
             if (more) {
-                find(key + stride);
-                load_keys();
+                find(key + share.by, share.last, share.by);
+                Reader::load_keys(keys, at_k);
             }
             finish(s, key);
             count(s);
             weigh(s);
             if (more)
-                load_values();
+                Reader::load_values(values, at_v);
         }
 #pragma unroll
         for (int r = 0; r < 2; r++) {
@@ -338,16 +162,215 @@ struct decode_warp {
     {
 #pragma unroll
         for (int r = 0; r < 2; r++) {
-            const int row = g + r * 8;
-            if (row >= rows)
+            const int at = g + r * 8;
+            if (at >= rows)
                 continue;
-            to->largest[row] = largest[r];
-            to->sum[row] = sum[r];
+            to->largest[at] = largest[r];
+            to->sum[at] = sum[r];
 #pragma unroll
             for (int i = 0; i < Dim / 8; i++)
 #pragma unroll
                 for (int e = 0; e < 2; e++)
-                    to->o[row][i / 8 * 64 + (2 * t + e) * 8 + i % 8] = o[i][2 * r + e];
+                    to->o[at][i / 8 * 64 + (2 * t + e) * 8 + i % 8] = o[i][2 * r + e];
+        }
+    }
+};
+
+/* ---- few rows -------------------------------------------------------------------------
+ */
+
+/* Of up to 8 rows, as a token has that runs by itself. They are rows of the products with
+ * keys, and columns of those with values, whose rows are elements of outputs: scores are
+ * where the second product wants them. The lane has row g of queries and scores, and of
+ * outputs rows 2*t and 2*t + 1; a warp has 32 keys at a time, all on their way together.
+ */
+template <class Reader>
+struct decode_few : Reader {
+    typedef typename Reader::T T;
+    enum { Dim = Reader::Dim, Rows = 8, Steps = 2 };
+    const T *query, *at_k[Steps][2], *at_v[Steps][4]; /* no query: NULL */
+    uint32_t q[Dim / 16][4];
+    uint4 keys[Steps][2][Dim / 32], values[Steps][4][Dim / 64];
+    float o[Dim / 16][4], largest, sum;
+    using Reader::first, Reader::g, Reader::job, Reader::row, Reader::t, Reader::word;
+
+    __device__ inline decode_few(const decode_job &job, int32_t batch, int32_t kv,
+                                 int32_t first)
+        : Reader(job, batch, kv, first)
+    {
+        row[0] = row[1] = first + g;
+        query = Reader::queries_of(row[0]);
+    }
+
+    /* Rows 8 to 15 of the products are none. */
+    __device__ inline void load_queries()
+    {
+#pragma unroll
+        for (int c = 0; c < Dim / 32; c++) {
+            const uint4 w = load_piece(
+                query + c * 32, query && (Reader::Whole || c * 32 + t * 8 < job.dim));
+            q[2 * c][0] = w.x;
+            q[2 * c][2] = w.y;
+            q[2 * c + 1][0] = w.z;
+            q[2 * c + 1][2] = w.w;
+            q[2 * c][1] = q[2 * c][3] = q[2 * c + 1][1] = q[2 * c + 1][3] = 0;
+        }
+    }
+
+    /* 16 keys from `key` on, and 16 from `key + stride` on. */
+    __device__ inline void find(int32_t key, int32_t last, int32_t stride)
+    {
+#pragma unroll
+        for (int h = 0; h < Steps; h++)
+            Reader::find(key + h * stride, last, at_k[h], at_v[h]);
+    }
+
+    template <int N>
+    __device__ inline void load()
+    {
+#pragma unroll
+        for (int h = 0; h < N; h++)
+            Reader::load_keys(keys[h], at_k[h]);
+#pragma unroll
+        for (int h = 0; h < N; h++)
+            Reader::load_values(values[h], at_v[h]);
+    }
+
+    /* s: of keys 2*t and 2*t + 1 of each 8, `key` the first. */
+    __device__ inline void make_scores(float (&s)[2][2], const uint4 (&k)[2][Dim / 32],
+                                       int32_t key) const
+    {
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            float d[4] = {0, 0, 0, 0};
+#pragma unroll
+            for (int c = 0; c < Dim / 32; c++) {
+                multiply(d, q[2 * c], k[i][c].x, k[i][c].y, T());
+                multiply(d, q[2 * c + 1], k[i][c].z, k[i][c].w, T());
+            }
+#pragma unroll
+            for (int e = 0; e < 2; e++)
+                s[i][e] = Reader::score(d[e], 0, key + i * 8 + 2 * t + e);
+        }
+    }
+
+    /* What outputs so far shrink by. */
+    template <int N>
+    __device__ inline float count(float (&s)[N][2][2])
+    {
+        float most = -INFINITY, part = 0;
+#pragma unroll
+        for (int i = 0; i < N * 2; i++)
+            most = fmaxf(most, fmaxf(s[i / 2][i % 2][0], s[i / 2][i % 2][1]));
+        most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
+        most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
+        most = fmaxf(most, largest);
+        const float base = most == -INFINITY ? 0 : most;
+        const float shrink = exp2_near(largest - base);
+        largest = most;
+#pragma unroll
+        for (int i = 0; i < N * 4; i++) {
+            float &x = s[i / 4][i / 2 % 2][i % 2];
+            part += x = exp2_near(x - base);
+        }
+        sum = fmaf(sum, shrink, part);
+        return shrink;
+    }
+
+    __device__ inline void shrink_outputs(float by)
+    {
+        if (!__any_sync(0xffffffffu, by != 1))
+            return;
+        const float two[2] = {__shfl_sync(0xffffffffu, by, t * 8),
+                              __shfl_sync(0xffffffffu, by, t * 8 + 4)};
+#pragma unroll
+        for (int i = 0; i < Dim / 16; i++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                o[i][e] *= two[e % 2];
+    }
+
+    /* Of each 64 elements of outputs o[j] has 8*g + 2*j of both rows, then the next. */
+    __device__ inline void weigh(const float (&s)[2][2], const uint4 (&v)[4][Dim / 64])
+    {
+        const uint32_t low = pack_two(T(), s[0][0], s[0][1]),
+                       high = pack_two(T(), s[1][0], s[1][1]);
+#pragma unroll
+        for (int i = 0; i < Dim / 16; i++) {
+            const int c = i / 4, j = i % 4;
+            const uint32_t x = word(v[0][c], j), y = word(v[1][c], j),
+                           z = word(v[2][c], j), w = word(v[3][c], j);
+            const uint32_t a[4] = {__byte_perm(x, y, 0x5410), __byte_perm(x, y, 0x7632),
+                                   __byte_perm(z, w, 0x5410), __byte_perm(z, w, 0x7632)};
+            multiply(o[i], a, low, high, T());
+        }
+    }
+
+    /* What has been asked for of keys [key, last), N steps or one less; Empty: nothing
+     * has been taken before. */
+    template <int N, bool Empty>
+    __device__ inline void take(int32_t key, int32_t last, int32_t stride, bool all)
+    {
+        float s[N][2][2];
+#pragma unroll
+        for (int h = 0; h < N; h++) {
+            s[h][0][0] = s[h][0][1] = s[h][1][0] = s[h][1][1] = -INFINITY;
+            if (h + 1 < N || all)
+                make_scores(s[h], keys[h], key + h * stride);
+        }
+        const float by = count(s);
+        if (!Empty)
+            shrink_outputs(by);
+#pragma unroll
+        for (int h = 0; h < N; h++)
+            if (h + 1 < N || all)
+                weigh(s[h], values[h]);
+    }
+
+    /* The first steps, which `find` has found. */
+    template <int N>
+    __device__ inline void begin(const decode_share &s)
+    {
+        load<N>();
+        take<N, true>(s.key, s.last, s.by, true);
+    }
+
+    /* One step and two have code of their own: what has one asks for no other. */
+    __device__ inline void walk(const decode_share &s)
+    {
+#pragma unroll
+        for (int i = 0; i < Dim / 16; i++)
+            o[i][0] = o[i][1] = o[i][2] = o[i][3] = 0;
+        largest = -INFINITY;
+        sum = 0;
+        if (s.steps == 1)
+            begin<1>(s);
+        else if (s.steps == 2)
+            begin<2>(s);
+#pragma unroll 1
+        for (int32_t key = s.key + Steps * s.by; key < s.last; key += Steps * s.by) {
+            find(key, s.last, s.by);
+            load<Steps>();
+            take<Steps, false>(key, s.last, s.by, key + s.by < s.last);
+        }
+        sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+        sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+    }
+
+    __device__ inline void store(decode_part<Dim> *to, int32_t rows) const
+    {
+        if (t == 0 && g < rows) {
+            to->largest[g] = largest;
+            to->sum[g] = sum;
+        }
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            if (2 * t + r >= rows)
+                continue;
+#pragma unroll
+            for (int i = 0; i < Dim / 16; i += 2)
+                *(float4 *)&to->o[2 * t + r][i / 4 * 64 + g * 8 + i % 4 * 2] =
+                    make_float4(o[i][r], o[i][2 + r], o[i + 1][r], o[i + 1][2 + r]);
         }
     }
 };

@@ -27,6 +27,7 @@ CUDA_PLUGIN_KERNELS += $(ATTENTION_KERNELS)
 EXTRA_DIST += \
 	plugins/attention/consumer.cuh \
 	plugins/attention/decode.cuh \
+	plugins/attention/decode_reader.cuh \
 	plugins/attention/hopper.cuh \
 	plugins/attention/job.cuh \
 	plugins/attention/launch.cuh \
