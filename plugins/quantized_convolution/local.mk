@@ -5,7 +5,9 @@ plugins_quantized_convolution_la_SOURCES = \
 	plugins/quantized_convolution/depthwise_strip.c \
 	plugins/quantized_convolution/end.c plugins/quantized_convolution/end.h \
 	plugins/quantized_convolution/end_avx512.h \
+	plugins/quantized_convolution/finish.c \
 	plugins/quantized_convolution/join.h \
+	plugins/quantized_convolution/pack.c \
 	plugins/quantized_convolution/quantized_convolution.c \
 	plugins/quantized_convolution/vnni.c plugins/quantized_convolution/vnni.h \
 	plugins/quantized_convolution/vnni_join.c \
