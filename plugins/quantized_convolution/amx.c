@@ -217,7 +217,7 @@ int amx_setup(const strata_node *n, void *state)
         return status;
     find_offsets(a, offset);
     vnni_pack(&(struct vnni_packing){a->filters, a->channels, taps, a->rows,
-                                     a->row_steps * AMX_STEP / 4},
+                                     a->row_steps * AMX_STEP / 4, 1},
               n->weight[WEIGHT].data, packed);
     a->offset = offset;
     a->packed = packed;
@@ -248,17 +248,18 @@ static const uint8_t *window_at(const struct part *p, int64_t pixel, int64_t gat
                : p->x + pixel / a->width * p->row_bytes + pixel % a->width * a->pitch;
 }
 
-/* 64 filters by pixels of a chunk, while the next ones' weights come. */
+/* 64 filters by pixels of a chunk. The first time, and where L2 does not keep them, the
+ * next ones' weights come meanwhile. */
 static void run_chunk(const struct part *p, int64_t begin, int64_t end, int64_t f)
 {
     const struct amx *a = p->in.a;
     struct amx_block b = p->block;
     const int64_t weights = VNNI_FILTERS * steps_of(a) * AMX_STEP;
     const int64_t gathered = a->source == AMX_GATHER ? begin : p->whole;
+    const int comes = f + 1 < p->last && (p->chunk > AMX_PIXELS || begin == p->begin);
     b.to.filter = f * VNNI_FILTERS;
     b.next = a->packed + (f + 1) * weights;
-    b.lines =
-        f + 1 < p->last ? parts_of(weights / 64, parts_of(end - begin, AMX_PIXELS)) : 0;
+    b.lines = comes ? parts_of(weights / 64, parts_of(end - begin, AMX_PIXELS)) : 0;
     for (int64_t i = begin; i < end; i += AMX_PIXELS) {
         b.pixels = (int)window_min(end - i, AMX_PIXELS);
         b.row = i / a->width;

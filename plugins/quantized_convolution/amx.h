@@ -39,7 +39,7 @@ struct amx {
     int64_t chunk;  /* pixels that L2 holds beside the rest */
     int64_t weight_bytes;
     const int64_t *offset;   /* of each step from a window's first byte */
-    const int8_t *packed;    /* as vnni_pack has it */
+    const int8_t *packed;    /* as vnni_pack has it, a vector a block */
     struct vnni_lanes lanes; /* the filters in order, padded to 64 */
     struct vnni_join join;
 };

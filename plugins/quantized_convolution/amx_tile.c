@@ -61,6 +61,8 @@ AMX void amx_close(void)
     _tile_release();
 }
 
+enum { LINE = VNNI_LANES * 4, TILE = AMX_ROWS * LINE }; /* bytes of weights */
+
 /* ---- products ---------------------------------------------------------------------- */
 
 /* Sums of up to two tiles of pixels by up to two of filters. */
@@ -70,7 +72,7 @@ struct product {
     const int8_t *weight;
     const int32_t *correction;
     int32_t *sums;
-    int64_t pitch, word, steps; /* word: bytes of four of depth by all of its filters */
+    int64_t pitch, pixel, steps; /* pixel: bytes of its sums */
     const int8_t *next;
     int64_t lines; /* that each step fetches */
 };
@@ -100,10 +102,10 @@ AMX_INSIDE void step(const struct product *p, int64_t offset, const int8_t *w, i
                      int columns, int is_signed)
 {
     _tile_loadd(4, p->x[0] + offset, p->pitch);
-    _tile_loadd(6, w, p->word);
+    _tile_loadd(6, w, LINE);
     MULTIPLY(0, 4, 6);
     if (columns > 1) {
-        _tile_loadd(7, w + VNNI_LANES * 4, p->word);
+        _tile_loadd(7, w + p->steps * TILE, LINE);
         MULTIPLY(1, 4, 7);
     }
     if (rows > 1) {
@@ -116,21 +118,21 @@ AMX_INSIDE void step(const struct product *p, int64_t offset, const int8_t *w, i
 
 AMX_INSIDE void end(const struct product *p, int rows, int columns)
 {
-    int32_t *sums = p->sums, *lower = (int32_t *)((char *)sums + AMX_ROWS * p->word);
-    _tile_stored(0, sums, p->word);
+    int32_t *sums = p->sums, *lower = (int32_t *)((char *)sums + AMX_ROWS * p->pixel);
+    _tile_stored(0, sums, p->pixel);
     if (columns > 1)
-        _tile_stored(1, sums + VNNI_LANES, p->word);
+        _tile_stored(1, sums + VNNI_LANES, p->pixel);
     if (rows > 1)
-        _tile_stored(2, lower, p->word);
+        _tile_stored(2, lower, p->pixel);
     if (rows > 1 && columns > 1)
-        _tile_stored(3, lower + VNNI_LANES, p->word);
+        _tile_stored(3, lower + VNNI_LANES, p->pixel);
 }
 
 AMX_INSIDE void multiply(const struct product *p, int rows, int columns, int is_signed)
 {
     const int8_t *w = p->weight, *next = p->next;
     begin(p, rows, columns);
-    for (int64_t s = 0; s < p->steps; s++, w += AMX_ROWS * p->word) {
+    for (int64_t s = 0; s < p->steps; s++, w += TILE) {
         for (int64_t i = 0; i < p->lines; i++, next += 64)
             _mm_prefetch(next, _MM_HINT_T1);
         step(p, p->offset[s], w, rows, columns, is_signed);
@@ -199,7 +201,7 @@ void amx_run_block(const struct amx_block *b)
                         .correction = a->lanes.correction + b->to.filter,
                         .sums = b->sums,
                         .pitch = a->pitch,
-                        .word = vectors * VNNI_LANES * 4,
+                        .pixel = vectors * VNNI_LANES * 4,
                         .steps = steps,
                         .next = b->next,
                         .lines = (b->lines + halves * steps - 1) / (halves * steps)};
@@ -210,7 +212,7 @@ void amx_run_block(const struct amx_block *b)
                      : "memory"); /* GCC 12's loads of tiles do not say they read */
     for (int k = 0; k < vectors; k += 2) {
         products[a->is_signed][b->pixels > AMX_ROWS][vectors - k > 1](&p);
-        p.weight += 2 * VNNI_LANES * 4;
+        p.weight += 2 * steps * TILE;
         p.correction += 2 * VNNI_LANES;
         p.sums += 2 * VNNI_LANES;
         p.next += p.lines * 64 * steps;

@@ -72,11 +72,11 @@ int vnni_make_lanes(const strata_node *n, size_t lanes, int64_t depth, int32_t f
 /* vnni_join.c, in setup: of a node that rounds before it joins a second input. */
 struct vnni_join vnni_find_join(const strata_node *n);
 
-/* Weights as they are multiplied: [filters/64][row][word][vector][16 filters][4]. A row
- * is `taps/rows` of the kernel's by all channels, and so many words of four bytes, past
- * its end 0; the last block has as many vectors as its filters need. */
+/* Weights as they are multiplied: [block][row][word][vector][16 filters][4]. A row is
+ * `taps/rows` of the kernel's by all channels, and so many words of four bytes, past its
+ * end 0; a block has so many vectors of filters, the last one as many as are needed. */
 struct vnni_packing {
-    int64_t filters, channels, taps, rows, words;
+    int64_t filters, channels, taps, rows, words, vectors;
 };
 void vnni_pack(const struct vnni_packing *p, const int8_t *weight, int8_t *to);
 

@@ -5,7 +5,7 @@
 #include "plugins/common/window.h"
 #include "plugins/quantized_convolution/end.h"
 
-/* Of up to 64 filters in byte `i` of row r: every fourth byte of `to`. */
+/* Of a block's filters in byte `i` of row r: every fourth byte of `to`. */
 static void pack_byte(const struct vnni_packing *p, const int8_t *weight, int64_t first,
                       int64_t lanes, int64_t r, int64_t i, int8_t *to)
 {
@@ -19,9 +19,9 @@ static void pack_byte(const struct vnni_packing *p, const int8_t *weight, int64_
 
 void vnni_pack(const struct vnni_packing *p, const int8_t *weight, int8_t *to)
 {
-    for (int64_t first = 0; first < p->filters; first += VNNI_FILTERS) {
+    for (int64_t first = 0; first < p->filters; first += p->vectors * VNNI_LANES) {
         const int64_t left = (p->filters - first + VNNI_LANES - 1) / VNNI_LANES;
-        const int64_t lanes = window_min(left, VNNI_VECTORS) * VNNI_LANES;
+        const int64_t lanes = window_min(left, p->vectors) * VNNI_LANES;
         for (int64_t r = 0; r < p->rows; r++)
             for (int64_t i = 0; i < p->words; i++, to += lanes * 4)
                 for (int b = 0; b < 4; b++)

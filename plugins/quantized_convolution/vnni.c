@@ -154,7 +154,7 @@ int vnni_setup(const strata_node *n, void *state)
         return status;
     find_offsets(v, offset);
     vnni_pack(&(struct vnni_packing){v->filters, v->channels, window_kernel_count(&v->w),
-                                     v->rows, v->words},
+                                     v->rows, v->words, VNNI_VECTORS},
               n->weight[WEIGHT].data, packed);
     v->offset = offset;
     v->packed = packed;
