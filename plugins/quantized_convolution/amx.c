@@ -377,9 +377,9 @@ int amx_run(const strata_run *r)
     find_source(&all, r->workspace);
 #pragma omp parallel num_threads((int)threads)
     {
-        amx_open();
+        amx_begin();
         run_images(&all, r->workspace, threads);
-        amx_close();
+        amx_end();
     }
     return STRATA_OK;
 }

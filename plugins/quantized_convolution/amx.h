@@ -87,8 +87,8 @@ void amx_copy_row(const struct amx_input *in, int64_t image, int64_t row, uint8_
 int amx_is_there(void);
 
 /* Around the blocks of a thread. */
-void amx_open(void);
-void amx_close(void);
+void amx_begin(void);
+void amx_end(void);
 void amx_run_block(const struct amx_block *b);
 
 #endif /* PLUGINS_QUANTIZED_CONVOLUTION_AMX_H */

@@ -7,63 +7,42 @@
 
 #include <pthread.h>
 
-#if defined __linux__ && defined __x86_64__ && (__GNUC__ >= 11 || __clang_major__ >= 12)
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include "plugins/common/quantized/amx.h"
 
+#ifdef AMX_COMPILES
 #include "plugins/quantized_convolution/end_avx512.h"
 
-#define AMX __attribute__((target("amx-tile,amx-int8,avx512f")))
-#define AMX_INSIDE AMX static inline __attribute__((always_inline))
+#define AMX_INSIDE AMX_TARGET static inline __attribute__((always_inline))
 
 /* ---- the processor and the system -------------------------------------------------- */
 
-enum { REQUEST = 0x1023, TILE_DATA = 18 }; /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
+static int is_there;
 
-static int is_granted;
-
-/* The system keeps state of tiles only for processes that asked. */
 static void ask(void)
 {
-    is_granted = vnni_is_there() && __builtin_cpu_supports("amx-tile") &&
-                 __builtin_cpu_supports("amx-int8") &&
-                 syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
+    is_there = vnni_is_there() && amx_is_granted();
 }
 
 int amx_is_there(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, ask);
-    return is_granted;
+    return is_there;
 }
 
-/* What ldtilecfg reads. */
-struct tiles {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t row_bytes[16];
-    uint8_t rows[16];
-};
-
-AMX void amx_open(void)
+void amx_begin(void)
 {
-    struct tiles all = {.palette = 1};
-    for (int i = 0; i < 8; i++) {
-        all.row_bytes[i] = AMX_STEP;
-        all.rows[i] = AMX_ROWS;
-    }
-    __asm__ volatile("" : : "r"(&all) : "memory"); /* GCC 12: it reads 8 bytes */
-    _tile_loadconfig(&all);
+    amx_open();
 }
 
-AMX void amx_close(void)
+void amx_end(void)
 {
-    _tile_release();
+    amx_close();
 }
-
-enum { LINE = VNNI_LANES * 4, TILE = AMX_ROWS * LINE }; /* bytes of weights */
 
 /* ---- products ---------------------------------------------------------------------- */
+
+enum { LINE = VNNI_LANES * 4, TILE = AMX_ROWS * LINE }; /* bytes of weights */
 
 /* Sums of up to two tiles of pixels by up to two of filters. */
 struct product {
@@ -141,7 +120,7 @@ AMX_INSIDE void multiply(const struct product *p, int rows, int columns, int is_
 }
 
 #define PRODUCT(rows, columns, sign)                                                     \
-    AMX static void multiply_##rows##_##columns##_##sign(const struct product *p)        \
+    AMX_TARGET static void multiply_##rows##_##columns##_##sign(const struct product *p) \
     {                                                                                    \
         multiply(p, rows, columns, sign);                                                \
     }
@@ -225,11 +204,11 @@ int amx_is_there(void)
     return 0;
 }
 
-void amx_open(void)
+void amx_begin(void)
 {
 }
 
-void amx_close(void)
+void amx_end(void)
 {
 }
 
