@@ -141,7 +141,7 @@ static int resolve(struct amx *a, const strata_node *n)
 static int check_processor(const strata_node *n)
 {
     return amx_is_there() ? STRATA_OK
-                          : STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                          : STRATA_FAIL(n, STRATA_EDEVICE,
                                         "the CPU or the system has no AMX for bytes");
 }
 
