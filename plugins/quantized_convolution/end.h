@@ -83,7 +83,21 @@ void vnni_pack(const struct vnni_packing *p, const int8_t *weight, int8_t *to);
 struct vnni_end vnni_end_of(const strata_run *r, const struct vnni_lanes *lanes);
 
 /* finish.c; sums: [pixel][vector][16], of 64 bytes' alignment. */
-void vnni_finish(const struct vnni_outputs *t, const int32_t *sums, int pixels,
-                 int vectors);
+typedef void vnni_finish_fn(const struct vnni_outputs *t, const int32_t *sums,
+                            int pixels);
+vnni_finish_fn vnni_finish_1, vnni_finish_2, vnni_finish_3, vnni_finish_4;
+
+static inline void vnni_finish(const struct vnni_outputs *t, const int32_t *sums,
+                               int pixels, int vectors)
+{
+    if (vectors == 1)
+        vnni_finish_1(t, sums, pixels);
+    else if (vectors == 2)
+        vnni_finish_2(t, sums, pixels);
+    else if (vectors == 3)
+        vnni_finish_3(t, sums, pixels);
+    else
+        vnni_finish_4(t, sums, pixels);
+}
 
 #endif /* PLUGINS_QUANTIZED_CONVOLUTION_END_H */

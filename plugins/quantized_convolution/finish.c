@@ -217,9 +217,10 @@ static int joins(const struct vnni_outputs *t, int vectors)
 
 /* `vectors` is a constant where most are finished. */
 #define FINISH(vectors)                                                                  \
-    TARGET static void finish_##vectors(const struct vnni_outputs *t,                    \
-                                        const __m512i *sums, int pixels)                 \
+    TARGET void vnni_finish_##vectors(const struct vnni_outputs *t, const int32_t *all,  \
+                                      int pixels)                                        \
     {                                                                                    \
+        const __m512i *sums = (const __m512i *)(const void *)all;                        \
         if (!t->end->packs)                                                              \
             finish_rest(t, sums, pixels, vectors);                                       \
         else if (joins(t, vectors))                                                      \
@@ -233,23 +234,17 @@ FINISH(1)
 FINISH(2)
 FINISH(3)
 FINISH(4)
-
-typedef void finish_pixels(const struct vnni_outputs *t, const __m512i *sums, int pixels);
-
-void vnni_finish(const struct vnni_outputs *t, const int32_t *sums, int pixels,
-                 int vectors)
-{
-    static finish_pixels *const all[VNNI_VECTORS] = {finish_1, finish_2, finish_3,
-                                                     finish_4};
-    all[vectors - 1](t, (const __m512i *)(const void *)sums, pixels);
-}
 #else
-void vnni_finish(const struct vnni_outputs *t, const int32_t *sums, int pixels,
-                 int vectors)
-{
-    (void)t;
-    (void)sums;
-    (void)pixels;
-    (void)vectors;
-}
+#define FINISH(vectors)                                                                  \
+    void vnni_finish_##vectors(const struct vnni_outputs *t, const int32_t *sums,        \
+                               int pixels)                                               \
+    {                                                                                    \
+        (void)t;                                                                         \
+        (void)sums;                                                                      \
+        (void)pixels;                                                                    \
+    }
+FINISH(1)
+FINISH(2)
+FINISH(3)
+FINISH(4)
 #endif
