@@ -124,36 +124,75 @@ int costing_open(struct costing *c, strata_error *err)
     return status;
 }
 
-/* What the model's costs are multiplied by where they stand beside measured ones: the
- * median of measured over modelled. A slower machine's impls, and a busy one's, would
- * else lose to those that were not measured. */
-static double guess_scale(const struct costing *c)
+/* Of a run that was measured. */
+struct ratio {
+    const struct registry_impl *impl;
+    double value; /* measured over modelled */
+};
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = ((const struct ratio *)a)->value;
+    const double y = ((const struct ratio *)b)->value;
+    return (x > y) - (x < y);
+}
+
+/* All there are, the least first; NULL: none, or no memory, which does without. */
+static struct ratio *find_ratios(const struct costing *c, size_t *n)
+{
+    struct ratio *ratios = c->source ? zalloc(c->n, sizeof *ratios, "costs", NULL) : NULL;
+    *n = 0;
+    for (size_t i = 0; ratios && i < c->n; i++) {
+        const struct slot *s = &c->slots[i];
+        const struct cost *cost = cost_table_find(c->table, s->query.key);
+        if (cost && !s->matrix && cost->ns < COST_NS_MAX)
+            ratios[(*n)++] =
+                (struct ratio){s->query.candidate->impl,
+                               (double)cost->ns * PLAN_UNIT_PER_NS / (double)s->guess};
+    }
+    if (*n > 0)
+        qsort(ratios, *n, sizeof *ratios, by_value);
+    return ratios;
+}
+
+/* The median of an impl's, NULL: of all; `few` where they are too few to tell. */
+static double median_of(const struct ratio *ratios, size_t n,
+                        const struct registry_impl *impl, double few)
 {
     enum { FEW = 8 };
-    size_t n = 0;
-    double *ratios = c->source ? zalloc(c->n, sizeof *ratios, "costs", NULL) : NULL;
-    for (size_t i = 0; ratios && i < c->n; i++) {
-        const struct cost *cost = cost_table_find(c->table, c->slots[i].query.key);
-        if (cost && !c->slots[i].matrix && cost->ns < COST_NS_MAX)
-            ratios[n++] = (double)cost->ns * PLAN_UNIT_PER_NS / (double)c->slots[i].guess;
-    }
-    if (n > 0)
-        qsort(ratios, n, sizeof *ratios, timer_ascending);
-    const double scale = n < FEW ? 1 : ratios[n / 2];
-    free(ratios);
-    return scale;
+    size_t own = 0, left;
+    for (size_t i = 0; i < n; i++)
+        own += !impl || ratios[i].impl == impl;
+    if (own < FEW)
+        return few;
+    left = own / 2;
+    for (size_t i = 0; i < n; i++)
+        if ((!impl || ratios[i].impl == impl) && left-- == 0)
+            return ratios[i].value;
+    return few;
+}
+
+/* What the model's costs are multiplied by where they stand beside measured ones: the
+ * median of measured over modelled, of the impl or of all. A slower machine's impls, and
+ * a busy one's, would else lose to those that were not measured, and an impl that is
+ * faster than it claims to one that was. */
+static double guess_scale(const struct ratio *ratios, size_t n, const struct slot *s)
+{
+    const double all = median_of(ratios, n, NULL, 1);
+    return s->matrix ? all : median_of(ratios, n, s->query.candidate->impl, all);
 }
 
 static void fill_in(struct costing *c)
 {
-    const double scale = c->guess ? guess_scale(c) : 1;
+    size_t n = 0;
+    struct ratio *ratios = c->guess ? find_ratios(c, &n) : NULL;
     c->planner->costs.unknown = 0;
     for (size_t i = 0; i < c->n; i++) {
         struct slot *s = &c->slots[i];
         const struct cost *cost = cost_table_find(c->table, s->query.key);
         s->known = cost != NULL;
         *s->where = cost       ? cost->ns * PLAN_UNIT_PER_NS
-                    : c->guess ? scaled(s->guess, scale)
+                    : c->guess ? scaled(s->guess, guess_scale(ratios, n, s))
                                : s->bound;
         const bool bounded = !cost && !c->guess;
         c->planner->costs.unknown += bounded;
@@ -165,6 +204,7 @@ static void fill_in(struct costing *c)
         candidate->cost = *s->where;
         candidate->bounded = bounded;
     }
+    free(ratios);
 }
 
 /* ---- what to measure ----------------------------------------------------------- */

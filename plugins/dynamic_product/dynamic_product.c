@@ -141,6 +141,12 @@ static double dynamic_flops(const strata_node *n)
 
 /* ---- set-up ------------------------------------------------------------------------ */
 
+static int64_t steps_of(const struct dynamic_kernel *k, int64_t depth)
+{
+    const int64_t whole = k->group * k->whole;
+    return (depth + whole - 1) / whole * k->whole;
+}
+
 static void pack(const struct state *s, int8_t *to, const int8_t *from)
 {
     const int64_t group = s->kernel->group, width = s->kernel->columns;
@@ -182,7 +188,7 @@ static int dynamic_setup(const strata_node *n, void *state)
     void *packed, *numbers;
     s->depth = w->dims[0];
     s->columns = w->dims[1];
-    s->steps = (s->depth + k->group - 1) / k->group;
+    s->steps = steps_of(k, s->depth);
     const int64_t padded = (s->columns + k->columns - 1) / k->columns * k->columns;
     size_t bytes, sizes;
     if (__builtin_mul_overflow((size_t)padded, (size_t)(s->steps * k->group), &bytes) ||
@@ -213,17 +219,17 @@ struct job {
 /* Bytes of a row of x as staged: vectors begin on 64. */
 static int64_t row_of(const struct dynamic_kernel *k, int64_t depth)
 {
-    return ((depth + k->group - 1) / k->group * k->group * k->size + 63) / 64 * 64;
+    return (steps_of(k, depth) * k->group * k->size + 63) / 64 * 64;
 }
 
 static size_t dynamic_workspace(const strata_node *n)
 {
     const strata_tensor *x = &n->in[DYNAMIC_X], *y = &n->out[0];
+    const struct dynamic_kernel *k = dynamic_kernel();
     const int64_t depth = x->dims[x->rank - 1], rows = y->count / y->dims[y->rank - 1];
     size_t bytes;
-    if (__builtin_mul_overflow((size_t)rows,
-                               (size_t)row_of(dynamic_kernel(), depth) + sizeof(uint32_t),
-                               &bytes))
+    if (__builtin_mul_overflow((size_t)(rows + k->beyond),
+                               (size_t)row_of(k, depth) + sizeof(uint32_t), &bytes))
         return SIZE_MAX;
     return bytes;
 }
@@ -285,17 +291,24 @@ static int dynamic_run(const strata_run *r)
     const struct dynamic_kernel *k = s->kernel;
     struct job j = {.run = r, .s = s, .row = row_of(k, s->depth), .x = r->workspace};
     j.rows = r->out[0].count / s->columns;
-    j.sums = (uint32_t *)(j.x + j.rows * j.row);
+    j.sums = (uint32_t *)(j.x + (j.rows + k->beyond) * j.row);
     j.end.scale = *(const float *)r->in[DYNAMIC_SCALE].data;
     j.end.zero = *(const uint8_t *)r->in[DYNAMIC_ZERO].data;
     stage(&j);
     const int64_t panels = (s->columns + k->columns - 1) / k->columns;
     const int64_t chunks = (j.rows + ROW_CHUNK - 1) / ROW_CHUNK;
     const double work = (double)r->out[0].count * (double)s->depth;
-#pragma omp parallel for schedule(static) if (work >= k->parallel)
-    for (int64_t task = 0; task < panels * chunks; task++) {
-        const int64_t from = task % chunks * ROW_CHUNK, to = from + ROW_CHUNK;
-        panel(&j, from, to < j.rows ? to : j.rows, task / chunks * k->columns);
+#pragma omp parallel if (work >= k->parallel)
+    {
+        if (k->open)
+            k->open();
+#pragma omp for schedule(static)
+        for (int64_t task = 0; task < panels * chunks; task++) {
+            const int64_t from = task % chunks * ROW_CHUNK, to = from + ROW_CHUNK;
+            panel(&j, from, to < j.rows ? to : j.rows, task / chunks * k->columns);
+        }
+        if (k->close)
+            k->close();
     }
     return STRATA_OK;
 }

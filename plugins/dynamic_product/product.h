@@ -19,7 +19,7 @@ static inline int64_t dynamic_at(const strata_tensor *weight, int64_t n)
 
 /* ---- on the host ------------------------------------------------------------------- */
 
-enum { DYNAMIC_ROWS = 12, DYNAMIC_COLUMNS = 32 }; /* of the largest tile */
+enum { DYNAMIC_ROWS = 32, DYNAMIC_COLUMNS = 32 }; /* of the largest tile */
 
 /* Sums of `rows` rows by one panel of columns: of x times the weight as they are. */
 struct dynamic_tile {
@@ -51,8 +51,13 @@ struct dynamic_kernel {
     int32_t columns;               /* of a panel */
     int32_t rows;                  /* of a tile, at most */
     int32_t size;                  /* bytes of an element of x as staged */
+    int32_t whole;                 /* steps are a multiple of */
+    int32_t beyond;                /* rows of x that a tile may read past its own */
     double parallel;               /* products that pay for a thread team */
     dynamic_tile_fn *const *tiles; /* by rows less one */
+    /* NULL, or around a thread's tiles. */
+    void (*open)(void);
+    void (*close)(void);
     /* One row of x to `to`, zeros up to `padded`; what it sums up to. */
     uint32_t (*stage)(void *to, const uint8_t *x, int64_t n, int64_t padded);
     /* n results of one row; residual: NULL, or what is added. */

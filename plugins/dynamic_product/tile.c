@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Sums of products of bytes, in 32 bits, exact. AVX2 multiplies pairs of 16 bits: its
- * products of bytes saturate. AVX-512's VNNI multiplies UINT8 by INT8, four at a time.
+ * products of bytes saturate. AVX-512's VNNI multiplies UINT8 by INT8, four at a time;
+ * AMX 16 rows by 16 columns of 64.
  */
 #include "plugins/dynamic_product/product.h"
 
 #include "plugins/common/pointwise/row.h"
+#include "plugins/common/quantized/amx.h"
 
 #ifdef ELEMENT_X86
 #include <immintrin.h>
@@ -78,6 +80,7 @@ static const struct dynamic_kernel plain = {
     .columns = DYNAMIC_COLUMNS,
     .rows = 1,
     .size = 1,
+    .whole = 1,
     .parallel = 1 << 14,
     .tiles = ARRAY_OF(tile_plain),
     .stage = stage_bytes,
@@ -140,6 +143,7 @@ static const struct dynamic_kernel avx2 = {
     .columns = PAIR_COLUMNS,
     .rows = PAIR_ROWS,
     .size = 2,
+    .whole = 1,
     .parallel = 1 << 17,
     .tiles = ARRAY_OF(pairs_1, pairs_2, pairs_3, pairs_4, pairs_5, pairs_6),
     .stage = stage_pairs,
@@ -150,12 +154,12 @@ static const struct dynamic_kernel avx2 = {
 
 #define VNNI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma")))
 #define VNNI_INLINE VNNI static inline __attribute__((always_inline))
-enum { VNNI_LANES = 16, VNNI_VECTORS = 2 };
+enum { VNNI_LANES = 16, VNNI_VECTORS = 2, VNNI_ROWS = 12 };
 
 VNNI_INLINE void tile_fours(const struct dynamic_tile *t, int rows)
 {
     const int8_t *w = t->w;
-    __m512i sum[DYNAMIC_ROWS][VNNI_VECTORS];
+    __m512i sum[VNNI_ROWS][VNNI_VECTORS];
 #pragma GCC unroll 16
     for (int r = 0; r < rows; r++)
         sum[r][0] = sum[r][1] = _mm512_setzero_si512();
@@ -203,8 +207,9 @@ FINISH(vnni, VNNI)
 static const struct dynamic_kernel vnni = {
     .group = GROUP,
     .columns = DYNAMIC_COLUMNS,
-    .rows = DYNAMIC_ROWS,
+    .rows = VNNI_ROWS,
     .size = 1,
+    .whole = 1,
     .parallel = 1 << 19,
     .tiles = ARRAY_OF(fours_1, fours_2, fours_3, fours_4, fours_5, fours_6, fours_7,
                       fours_8, fours_9, fours_10, fours_11, fours_12),
@@ -212,12 +217,100 @@ static const struct dynamic_kernel vnni = {
     .finish = finish_vnni,
 };
 
+/* ---- AMX --------------------------------------------------------------------------- */
+
+#ifdef AMX_COMPILES
+enum { AMX_ROWS = 16, AMX_STEPS = 16 };
+
+/* Sums of up to two tiles of 16 rows in tiles 0 to 3. */
+AMX_TARGET static inline __attribute__((always_inline)) void
+tile_blocks(const struct dynamic_tile *t, int blocks)
+{
+    enum { LINE = GROUP * DYNAMIC_COLUMNS, SUMS = DYNAMIC_COLUMNS * sizeof(int32_t) };
+    const char *x = t->x;
+    const int8_t *w = t->w;
+    int32_t *lower = t->sums + AMX_ROWS * DYNAMIC_COLUMNS;
+    __asm__ volatile(""
+                     :
+                     :
+                     : "memory"); /* GCC 12's loads of tiles do not say they read */
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    for (int64_t s = 0; s < t->steps; s += AMX_STEPS) {
+        _tile_loadd(4, x, t->row);
+        _tile_loadd(6, w, LINE);
+        _tile_dpbusd(0, 4, 6);
+        _tile_loadd(7, w + GROUP * VNNI_LANES, LINE);
+        _tile_dpbusd(1, 4, 7);
+        if (blocks > 1) {
+            _tile_loadd(5, x + AMX_ROWS * t->row, t->row);
+            _tile_dpbusd(2, 5, 6);
+            _tile_dpbusd(3, 5, 7);
+        }
+        x += AMX_STEPS * GROUP;
+        w += AMX_STEPS * LINE;
+    }
+    _tile_stored(0, t->sums, SUMS);
+    _tile_stored(1, t->sums + VNNI_LANES, SUMS);
+    if (blocks > 1) {
+        _tile_stored(2, lower, SUMS);
+        _tile_stored(3, lower + VNNI_LANES, SUMS);
+    }
+}
+
+AMX_TARGET static void block_1(const struct dynamic_tile *t)
+{
+    tile_blocks(t, 1);
+}
+
+AMX_TARGET static void block_2(const struct dynamic_tile *t)
+{
+    tile_blocks(t, 2);
+}
+
+static void open_tiles(void)
+{
+    amx_open();
+}
+
+static void close_tiles(void)
+{
+    amx_close();
+}
+
+#define FOUR(f) f, f, f, f
+/* Few rows leave tiles empty. */
+static const struct dynamic_kernel amx = {
+    .group = GROUP,
+    .columns = DYNAMIC_COLUMNS,
+    .rows = 2 * AMX_ROWS,
+    .size = 1,
+    .whole = AMX_STEPS,
+    .beyond = AMX_ROWS - 1,
+    .parallel = 1 << 21,
+    .tiles = ARRAY_OF(fours_1, fours_2, fours_3, fours_4, FOUR(block_1), FOUR(block_1),
+                      FOUR(block_1), FOUR(block_2), FOUR(block_2), FOUR(block_2),
+                      FOUR(block_2)),
+    .open = open_tiles,
+    .close = close_tiles,
+    .stage = stage_fours,
+    .finish = finish_vnni,
+};
+#endif
+
 #endif /* ELEMENT_X86 */
 
 const struct dynamic_kernel *dynamic_kernel(void)
 {
 #ifdef ELEMENT_X86
-    if (row_has_avx512() && __builtin_cpu_supports("avx512vnni"))
+    const int has_vnni = row_has_avx512() && __builtin_cpu_supports("avx512vnni");
+#ifdef AMX_COMPILES
+    if (has_vnni && amx_is_granted())
+        return &amx;
+#endif
+    if (has_vnni)
         return &vnni;
     if (element_has_f16c())
         return &avx2;

@@ -10,6 +10,7 @@
 #include "plugins/common/quantized/channels.h"
 #include "plugins/common/quantized/quantized.h"
 #include "plugins/common/walk.h"
+#include "plugins/quantized_convolution/amx.h"
 #include "plugins/quantized_convolution/depthwise.h"
 #include "plugins/quantized_convolution/join.h"
 #include "plugins/quantized_convolution/vnni.h"
@@ -282,7 +283,7 @@ static const strata_row rows[] = {
     {{BYTES(NC32HW32), BYTES(NC32HW32)}, {BYTES(NC32HW32)}},
     {{STRATA_I8_NHWC16, STRATA_I8_NHWC16}, {STRATA_I8_NHWC16}},
 };
-static const strata_row vnni_rows[] = {
+static const strata_row packed_rows[] = {
     {{BYTES(NHWC), BYTES(NHWC)}, {BYTES(NHWC) | STRATA_F32_NHWC}},
 };
 
@@ -306,8 +307,8 @@ static const strata_impl impls[] = {
      .device = STRATA_HOST,
      .flags = STRATA_PAD_IGNORED | STRATA_WEIGHT_PACKED,
      .name = "vnni",
-     .rows = STRATA_ARRAY(vnni_rows),
-     .efficiency = 1,
+     .rows = STRATA_ARRAY(packed_rows),
+     .efficiency = 0.9,
      .bandwidth = 1,
      .state_size = sizeof(struct vnni),
      .accept = vnni_accept,
@@ -325,6 +326,18 @@ static const strata_impl impls[] = {
      .accept = depthwise_accept,
      .setup = depthwise_setup,
      .run = depthwise_run},
+    {.id = 4,
+     .device = STRATA_HOST,
+     .flags = STRATA_PAD_IGNORED | STRATA_WEIGHT_PACKED,
+     .name = "amx",
+     .rows = STRATA_ARRAY(packed_rows),
+     .efficiency = 1,
+     .bandwidth = 0.65, /* of few channels it pads the depth, and gains nothing */
+     .state_size = sizeof(struct amx),
+     .accept = amx_accept,
+     .workspace = amx_workspace,
+     .setup = amx_setup,
+     .run = amx_run},
 };
 
 static const strata_layer layer = {

@@ -109,32 +109,6 @@ static void find_offsets(const struct vnni *v, int64_t *offset)
     }
 }
 
-/* Of up to 64 filters in byte `i` of row r: every fourth byte of `to`. */
-static void pack_byte(const struct vnni *v, const int8_t *weight, int64_t first,
-                      int64_t lanes, int64_t r, int64_t i, int8_t *to)
-{
-    const int64_t taps = window_kernel_count(&v->w), depth = v->channels * taps;
-    const int64_t filters = window_min(lanes, v->filters - first);
-    const int64_t tap = r * (taps / v->rows) + i / v->channels;
-    const int8_t *from = weight + first * depth + i % v->channels * taps + tap;
-    const int inside = i < run_bytes(v); /* else the end of a word, which multiplies 0 */
-    for (int64_t k = 0; k < lanes; k++)
-        to[k * 4] = inside && k < filters ? from[k * depth] : 0;
-}
-
-/* The last block has as many vectors as its filters need. */
-static void pack(const struct vnni *v, const int8_t *weight, int8_t *to)
-{
-    for (int64_t first = 0; first < v->filters; first += VNNI_FILTERS) {
-        const int64_t left = (v->filters - first + VNNI_LANES - 1) / VNNI_LANES;
-        const int64_t lanes = window_min(left, VNNI_VECTORS) * VNNI_LANES;
-        for (int64_t r = 0; r < v->rows; r++)
-            for (int64_t i = 0; i < v->words; i++, to += lanes * 4)
-                for (int b = 0; b < 4; b++)
-                    pack_byte(v, weight, first, lanes, r, i * 4 + b, to + b);
-    }
-}
-
 /* Tiles as few as can be, chunks of about CHUNK. */
 static int64_t tiles_of(const struct vnni *v)
 {
@@ -179,7 +153,9 @@ int vnni_setup(const strata_node *n, void *state)
                                   v->flip, own_filter, v, &v->lanes)))
         return status;
     find_offsets(v, offset);
-    pack(v, n->weight[WEIGHT].data, packed);
+    vnni_pack(&(struct vnni_packing){v->filters, v->channels, window_kernel_count(&v->w),
+                                     v->rows, v->words, VNNI_VECTORS},
+              n->weight[WEIGHT].data, packed);
     v->offset = offset;
     v->packed = packed;
     v->join = vnni_find_join(n);
@@ -293,7 +269,7 @@ static void find_tiles(struct chunk *c, const struct plane *image, int64_t index
         struct vnni_tile *t = &c->tile[i];
         *t = image->tile;
         t->pixels = part(image->pixels, first + i + 1) - begin;
-        t->at += begin * v->filters;
+        t->to.at += begin * v->filters;
         t->sums = c->sums[v->piece < v->rows * v->words ? i : 0];
         begin += t->pixels;
         for (int64_t p = 0; p < t->pixels; p++, advance(&at, v, image->x))
@@ -308,8 +284,8 @@ static void run_tiles(struct chunk *c, const struct vnni *v, int64_t first, int6
 {
     const struct vnni_piece all = {0, v->rows * v->words, 1, 1};
     for (int64_t i = 0; i < c->tiles; i++)
-        for (c->tile[i].filter = first; c->tile[i].filter < end;
-             c->tile[i].filter += VNNI_FILTERS)
+        for (c->tile[i].to.filter = first; c->tile[i].to.filter < end;
+             c->tile[i].to.filter += VNNI_FILTERS)
             vnni_run_tile(&c->tile[i], &all);
 }
 
@@ -327,7 +303,7 @@ static void run_pieces(struct chunk *c, const struct vnni *v, int64_t filter)
         next += all * word;
         for (int64_t i = 0; i < c->tiles; i++) {
             struct vnni_tile *t = &c->tile[i];
-            t->filter = filter;
+            t->to.filter = filter;
             t->next = next + all * step * i;
             t->step = step;
             vnni_run_tile(t, &piece);
@@ -375,16 +351,19 @@ int vnni_run(const strata_run *r)
     const struct vnni_end end = vnni_end_of(r, &v->lanes);
     const int64_t image = plane_bytes(v, v->w.in);
     struct vnni_tile tile = {.v = v,
-                             .end = &end,
-                             .addend = r->n_in > 1 ? r->in[1].data : NULL,
-                             .out = r->out[0].data};
+                             .to = {.end = &end,
+                                    .lanes = &v->lanes,
+                                    .join = &v->join,
+                                    .filters = v->filters,
+                                    .addend = r->n_in > 1 ? r->in[1].data : NULL,
+                                    .out = r->out[0].data}};
     for (int64_t i = 0; i < r->in[0].dims[0]; i++) {
         const uint8_t *x = (const uint8_t *)r->in[0].data + i * image;
         if (v->copies) {
             copy_image(v, r->workspace, x, (uint8_t)(p->quantized.zero_in + v->flip));
             x = r->workspace;
         }
-        tile.at = i * window_out_count(&v->w) * v->filters;
+        tile.to.at = i * window_out_count(&v->w) * v->filters;
         run_image(&tile, x);
     }
     return STRATA_OK;

@@ -38,18 +38,14 @@ int vnni_run(const strata_run *r);
 
 /* ---- between the files ------------------------------------------------------------- */
 
-enum { VNNI_PIXELS = 6, VNNI_FILTERS = VNNI_VECTORS * VNNI_LANES };
+enum { VNNI_PIXELS = 6 };
 
 /* Some neighbouring output pixels, by up to 64 filters. */
 struct vnni_tile {
     const struct vnni *v;
-    const struct vnni_end *end;
+    struct vnni_outputs to;
     const uint8_t *x[VNNI_PIXELS]; /* the first byte of each pixel's window */
     int64_t pixels;
-    int64_t at;            /* first output element: pixels are `filters` apart */
-    int64_t filter;        /* first one, a multiple of 64 */
-    const uint8_t *addend; /* or NULL */
-    void *out;
     int32_t *sums;    /* between pieces, [pixel][filter]; of 64 bytes' alignment */
     const void *next; /* what comes to L2 meanwhile, so many bytes a word */
     int64_t step;

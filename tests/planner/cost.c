@@ -308,6 +308,88 @@ Test(cost, what_was_measured_does_not_lose_to_a_model_of_a_faster_machine)
     planning_close(&s);
 }
 
+/* Ten layers of other shapes each. */
+static void write_many_waits(void)
+{
+    build("timed.so", "modules/timed_layers.c", SHARED);
+    FILE *f = fopen(net, "w");
+    cr_assert_not_null(f);
+    fputs("[network]\nformat = 1\noutputs = l0", f);
+    for (int i = 1; i < 10; i++)
+        fprintf(f, ", l%d", i);
+    for (int i = 0; i < 10; i++)
+        fprintf(f,
+                "\n[input x%d]\nshape = 1 x 2 x 400 x %d\n[layer l%d]\ntype = Wait\n"
+                "inputs = x%d\n",
+                i, 400 + i, i, i);
+    fclose(f);
+}
+
+/* What the impls of waits take, and what a source says that has no time left. */
+static int tell_waits(struct cost_source *source, const struct planner *planner,
+                      const struct cost_query *const *queries, const int64_t *best,
+                      size_t n, struct cost *out, strata_error *err)
+{
+    (void)source;
+    (void)planner;
+    (void)best;
+    (void)err;
+    for (size_t i = 0; i < n; i++)
+        out[i] = (struct cost){.ns = strstr(queries[i]->key, " slow ") ? 9000000 : 150000,
+                               .runs = 1};
+    return STRATA_OK;
+}
+
+static int tell_nothing(struct cost_source *source, const struct planner *planner,
+                        const struct cost_query *const *queries, const int64_t *best,
+                        size_t n, struct cost *out, strata_error *err)
+{
+    (void)source;
+    (void)planner;
+    (void)queries;
+    (void)best;
+    (void)n;
+    (void)out;
+    (void)err;
+    return STRATA_OK;
+}
+
+Test(cost, an_impl_is_modelled_as_fast_as_it_was_measured_elsewhere)
+{
+    struct planning s;
+    struct cost_table all, part;
+    struct cost_report report;
+    struct cost_source told = {.measure = tell_waits}, silent = {.measure = tell_nothing};
+    write_many_waits();
+    const char *files[] = {in_scratch("timed.so")};
+    strata_registry_options from = {
+        .struct_size = sizeof from, .files = files, .n_files = 1};
+    open(&s, &from);
+    cost_table_init(&all, "host");
+    cost_table_init(&part, "host");
+    cr_assert_eq(plan(&s, &all, &told,
+                      (struct cost_options){.kind = COSTS_MEASURE, .everything = true},
+                      &report),
+                 STRATA_OK);
+    for (size_t i = 0; i < all.n; i++) {
+        const struct cost_entry *e = &all.entries[i];
+        if (!strstr(e->key, " fast ") || !strstr(e->key, "1x2x400x405"))
+            cr_assert_eq(cost_table_put(&part, e->key, e->cost, NULL), STRATA_OK);
+    }
+    cr_assert_lt(part.n, all.n);
+    cr_assert_eq(plan(&s, &part, &silent,
+                      (struct cost_options){.kind = COSTS_MEASURE, .budget = 1}, &report),
+                 STRATA_OK);
+    for (size_t i = 0; i < s.planner->n_nodes; i++) {
+        const struct plan_choice *c = plan_chosen(&s.planner->model->problem,
+                                                  s.planner->plan->choices, 10 + (int)i);
+        cr_expect_str_eq(s.planner->model->candidates[c->impl].impl->impl.name, "fast");
+    }
+    cost_table_free(&part);
+    cost_table_free(&all);
+    planning_close(&s);
+}
+
 /* ---- files ----------------------------------------------------------------------------
  */
 

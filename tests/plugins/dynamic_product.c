@@ -26,6 +26,10 @@ static const struct layer_case cases[] = {
      BYTES},
     {"DynamicProduct", "", X(2, {3, 2051}), .weight = {S2(2051, 9)},
      .absent = NO_BIAS | NO_ZERO, BYTES},
+    /* Whole tiles of 16 and 32 rows, one row more, and depths of 64 and one more. */
+    {"DynamicProduct", "", X(2, {48, 192}), .weight = {S2(192, 64)}, BYTES},
+    {"DynamicProduct", "", X(3, {1, 33, 65}), .weight = {S2(65, 33)}, BYTES},
+    {"DynamicProduct", "", X(2, {113, 128}), .weight = {S2(128, 17)}, BYTES},
     {"DynamicProduct", "", X(2, {3, 0}), .weight = {S2(0, 4)}, BYTES},
     {"DynamicProduct", "", X(2, {0, 8}), .weight = {S2(8, 4)}, BYTES},
     {"DynamicProduct", "", X(2, {3, 8}), .weight = {S2(9, 4)}, BYTES, .refused = true},

@@ -160,6 +160,47 @@ static const struct layer_case cases[] = {
      .in = {S4(1, 1100, 9, 9), S4(1, 256, 5, 5)}, .n_in = 2,
      .weight = {S4(256, 1100, 1, 1), {1, {256}}, {1, {1}}},
      .in_dtype = {STRATA_UINT8, STRATA_INT8}, SCALED},
+    /* Tiles of AMX: pixels as they lie, the last ones of which do not fill a tile, of one
+     * image and of three. */
+    {"QuantizedConvolution", "to = u8; zero_in = 7; zero_out = 9; activation = relu",
+     .in = {S4(3, 64, 5, 7)}, .weight = {S4(83, 64, 1, 1), {1, {83}}, {1, {83}}}, U8,
+     SCALED},
+    {"QuantizedConvolution", "to = int8; zero_in = -7; zero_addend = 3; between = u8",
+     .in = {S4(1, 128, 1, 1), S4(1, 130, 1, 1)}, .n_in = 2,
+     .weight = {S4(130, 128, 1, 1), {1, {130}}, {1, {1}}},
+     .in_dtype = {STRATA_INT8, STRATA_UINT8}, SCALED},
+    {"QuantizedConvolution", "zero_in = 130; activation = clip; alpha = -900; beta = 900",
+     .in = {S3(1, 192, 47)}, .weight = {{3, {20, 192, 1}}, {1, {20}}}, U8, SCALED},
+    /* A copy with pads, over the ends of whose rows tiles go on; rows with tiles of their
+     * own; dilated ones; few channels, several images, one pixel. */
+    {"QuantizedConvolution", "to = int8; zero_in = -100; zero_out = 5; pad = 1",
+     .in = {S4(3, 128, 7, 9)}, .weight = {S4(67, 128, 3, 3), {1, {67}}, {1, {67}}}, INT8,
+     SCALED},
+    {"QuantizedConvolution",
+     "to = u8; zero_in = 100; stride = 2; pad = 1; between = u8; zero_between = 120; "
+     "zero_addend = 7",
+     .in = {S4(2, 64, 9, 37), S4(2, 32, 5, 19)}, .n_in = 2,
+     .weight = {S4(32, 64, 3, 3), {1, {32}}, {1, {32}}},
+     .in_dtype = {STRATA_UINT8, STRATA_UINT8}, SCALED},
+    {"QuantizedConvolution",
+     "zero_in = 33; stride = 1x2; dilation = 2x1; pad = 2, 0, 1, 4; activation = relu",
+     .in = {S4(2, 64, 8, 21)}, .weight = {S4(50, 64, 3, 2), {1, {50}}}, INT8, SCALED},
+    {"QuantizedConvolution", "to = u8; zero_in = 3; dilation = 1x3; pad = 2, 3",
+     .in = {S4(1, 64, 6, 17)}, .weight = {S4(16, 64, 2, 3), {1, {16}}}, U8, SCALED},
+    {"QuantizedConvolution", "to = u8; zero_in = 114; stride = 2; pad = 3; zero_out = 3",
+     .in = {S4(2, 3, 37, 35)}, .weight = {S4(64, 3, 7, 7), {1, {64}}, {1, {64}}}, U8,
+     SCALED},
+    {"QuantizedConvolution", "to = int8; zero_in = 100; pad = 1", .in = {S4(3, 64, 1, 1)},
+     .weight = {S4(48, 64, 3, 3), {1, {48}}, {1, {1}}}, INT8, SCALED},
+    /* Windows that are gathered: many and few pixels, volumes, rows that are dilated. */
+    {"QuantizedConvolution", "to = u8; zero_in = 5; stride = 2; activation = relu",
+     .in = {S4(3, 100, 11, 9)}, .weight = {S4(70, 100, 1, 1), {1, {70}}}, INT8, SCALED},
+    {"QuantizedConvolution", "to = int8; zero_in = 200; stride = 2; pad = 1",
+     .in = {S4(2, 192, 6, 6)}, .weight = {S4(144, 192, 3, 3), {1, {144}}, {1, {144}}}, U8,
+     SCALED},
+    {"QuantizedConvolution", "to = u8; zero_in = -9; pad = 1; dilation = 1x1x2",
+     .in = {S5(2, 48, 3, 5, 6)}, .weight = {{5, {24, 48, 3, 2, 3}}, {1, {24}}}, INT8,
+     SCALED},
 };
 
 static const struct layer_case large[] = {

@@ -1,5 +1,6 @@
 # What layers of 8 bits share. hopper.cu is linked where its kernels are used.
 EXTRA_DIST += \
+	plugins/common/quantized/amx.h \
 	plugins/common/quantized/channels.h \
 	plugins/common/quantized/direct.cuh \
 	plugins/common/quantized/factors.h \
