@@ -12,7 +12,8 @@
  *   setup      weights to the device, and impls' setup, which packs them
  *   constant   nodes that run once, with the engine
  *   kin        parts that engines of one planner hold together
- *   share      memory that another size's engine has from the largest one's
+ *   share      memory that another size's engine has from the largest one's, and layers
+ *              from each other
  *   batch      other listed sizes: engines inside it, which share its weights
  *   sizes      those that plans are for, and which is near
  *   version    sizes that no plan was made for: engines of a context's, which do so too
@@ -57,6 +58,7 @@ struct engine_part {
     size_t constant_bytes;    /* of memory of its own, 0: it is the weight, or lent */
     bool packs_alone;         /* they differ from those of the engine's lender */
     int lender;               /* node of the lender for the same layer, or -1 */
+    struct engine_part *twin; /* whose weights or packs it has, and holds; or NULL */
 };
 
 /* Parts of engines that are gone, for the next ones of their planner. */
@@ -208,5 +210,9 @@ int engine_check_loans(strata_engine *e, size_t node, strata_error *err);
 /* After setup beside runs of the lender: what is packed like its own is freed, and the
  * state, in which the address stands, has the lender's. */
 int engine_adopt_packs(strata_engine *e, size_t node, strata_error *err);
+/* Of an earlier node, whose layer shares that weight with the node's: its memory for the
+ * weight, or NULL; and packs, after setup, as above. */
+void *engine_twin_weight(strata_engine *e, size_t node, size_t weight);
+int engine_unite_packs(strata_engine *e, size_t node, strata_error *err);
 
 #endif /* ENGINE_ENGINE_H */

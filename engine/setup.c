@@ -64,7 +64,8 @@ static int load_weight(struct setup *s, size_t node, size_t w, strata_error *err
     const size_t bytes = weight_bytes(t);
     if (t->rank == 0)
         return STRATA_OK;
-    if ((t->data = engine_lent_weight(e, node, w))) {
+    if ((t->data = engine_lent_weight(e, node, w)) ||
+        (t->data = engine_twin_weight(e, node, w))) {
         *data = DATA_LENT;
         return STRATA_OK;
     }
@@ -233,6 +234,8 @@ static int settle(struct setup *s, strata_error *err)
             continue;
         status = e->late ? engine_adopt_packs(e, s->first, err)
                          : settle_loans(s, s->first, err);
+        if (status == STRATA_OK)
+            status = engine_unite_packs(e, s->first, err);
         e->weight_bytes += e->parts[s->first]->packs.bytes;
         if (status == STRATA_OK)
             drop_packed(e, s->first);
@@ -311,6 +314,7 @@ void engine_release_part(strata_handle *handle, struct engine_part *part)
     free(part->weights);
     free(part->data);
     execution_free(part->execution);
+    engine_release_part(handle, part->twin);
     free(part);
 }
 

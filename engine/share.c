@@ -6,7 +6,7 @@
  * what it wrote is compared with the copy. If it differs, the copy goes back and the node
  * packs anew into memory of its own. Nobody runs the lender meanwhile: it is not built
  * yet. Where somebody may, a node packs into memory of its own; if the bytes are the
- * lender's, its state is led there.
+ * lender's, its state is led there. So it is where layers of one network share a weight.
  */
 #include "engine/engine.h"
 
@@ -181,19 +181,17 @@ static bool can_adopt(const struct execution_node *n, const struct execution_nod
            module_info(n->impl->module).abi_minor >= 2;
 }
 
-int engine_adopt_packs(strata_engine *e, size_t node, strata_error *err)
+/* Packs of the node that are those of another part, too; *any: there are such. */
+static int adopt(strata_engine *e, size_t node, const struct pack_memory *its, bool *any,
+                 strata_error *err)
 {
-    const struct execution_node *n = &e->execution->nodes[node],
-                                *lender = lender_of(e, node);
+    const struct execution_node *n = &e->execution->nodes[node];
     struct pack_memory *mine = &e->parts[node]->packs;
-    if (!can_adopt(n, lender))
-        return STRATA_OK;
-    const struct pack_memory *its = &part_of(e->lender, lender)->packs;
     int status = STRATA_OK;
     for (size_t k = 0; k < mine->n && k < its->n && status == STRATA_OK; k++) {
         struct pack *p = &mine->list[k];
         bool same = false;
-        if (p->bytes < LEAST_ADOPTED || p->bytes != its->list[k].bytes)
+        if (p->lent || p->bytes < LEAST_ADOPTED || p->bytes != its->list[k].bytes)
             continue;
         status = same_bytes(e, p, &its->list[k], &same, err);
         if (!same ||
@@ -202,6 +200,86 @@ int engine_adopt_packs(strata_engine *e, size_t node, strata_error *err)
         allocator_put(mine->allocator, p->ptr, p->bytes);
         mine->bytes -= p->bytes;
         *p = (struct pack){its->list[k].ptr, p->bytes, true, NULL};
+        *any = true;
     }
+    return status;
+}
+
+int engine_adopt_packs(strata_engine *e, size_t node, strata_error *err)
+{
+    const struct execution_node *lender = lender_of(e, node);
+    bool any = false;
+    return can_adopt(&e->execution->nodes[node], lender)
+               ? adopt(e, node, &part_of(e->lender, lender)->packs, &any, err)
+               : STRATA_OK;
+}
+
+/* ---- layers that share a weight ---------------------------------------------------- */
+
+/* Whether weight w of both is the same numbers of the network's file, and large. */
+static bool same_source(const struct execution_node *a, const struct execution_node *b,
+                        size_t w)
+{
+    const struct network_weight *x = &a->layer->weights[w], *y = &b->layer->weights[w];
+    return a->layer->type == b->layer->type && x->source == WEIGHT_FILE &&
+           y->source == WEIGHT_FILE && x->view.data == y->view.data &&
+           x->view.bytes >= LEAST_ADOPTED;
+}
+
+/* Whether a part may have another's memory, too: it holds one part at most. */
+static bool may_hold(const struct engine_part *part, const struct engine_part *other)
+{
+    return !other->twin && (!part->twin || part->twin == other);
+}
+
+static void hold(struct engine_part *part, struct engine_part *other)
+{
+    other->holders += !part->twin;
+    part->twin = other;
+}
+
+/* Whether it is as the file has it, and stays when the node is set up. */
+static bool is_dense(const struct execution_node *n, size_t w)
+{
+    return n->n_scales == 0 && !n->layer->weights[w].factors &&
+           !(w == 0 && n->impl->impl.flags & STRATA_WEIGHT_PACKED);
+}
+
+void *engine_twin_weight(strata_engine *e, size_t node, size_t w)
+{
+    const struct execution_node *all = e->execution->nodes, *n = &all[node];
+    struct engine_part *part = e->parts[node];
+    for (size_t i = 0; i < node && is_dense(n, w); i++) {
+        struct engine_part *other = e->parts[i];
+        if (!same_source(n, &all[i], w) || !is_dense(&all[i], w) ||
+            !may_hold(part, other) || other->data[w] != DATA_OWN ||
+            other->weights[w].dtype != part->weights[w].dtype ||
+            other->weights[w].size != part->weights[w].size)
+            continue;
+        hold(part, other);
+        return other->weights[w].data;
+    }
+    return NULL;
+}
+
+/* The first part whose packs may be the node's, too; or NULL. */
+static struct engine_part *find_twin(const strata_engine *e, size_t node)
+{
+    const struct execution_node *all = e->execution->nodes, *n = &all[node];
+    for (size_t i = 0; i < node; i++)
+        for (size_t w = 0; can_adopt(n, &all[i]) && w < n->layer->type->n_weights; w++)
+            if (same_source(n, &all[i], w) && may_hold(e->parts[node], e->parts[i]))
+                return e->parts[i];
+    return NULL;
+}
+
+int engine_unite_packs(strata_engine *e, size_t node, strata_error *err)
+{
+    struct engine_part *part = e->parts[node],
+                       *twin = part->packs.bytes ? find_twin(e, node) : NULL;
+    bool any = false;
+    const int status = twin ? adopt(e, node, &twin->packs, &any, err) : STRATA_OK;
+    if (any)
+        hold(part, twin);
     return status;
 }

@@ -94,6 +94,29 @@ static bool narrow(struct import *im, struct onnx_tensor *t)
     return data != NULL;
 }
 
+/* INT64 that a float holds; false: one does not, or memory is out. */
+static bool make_real(struct import *im, struct onnx_tensor *t)
+{
+    const int64_t *whole = t->data;
+    float *data = arena_get(&im->g.arena, (size_t)t->count, sizeof *data);
+    for (int64_t i = 0; data && i < t->count; i++) {
+        if (whole[i] > 1 << 24 || whole[i] < -(1 << 24))
+            return false;
+        data[i] = (float)whole[i];
+    }
+    t->type = ONNX_FLOAT;
+    t->data = data;
+    return data != NULL;
+}
+
+/* Integers that a text or a file gives, as the input has them. */
+static bool retype(struct import *im, struct onnx_tensor *t, enum onnx_type wanted)
+{
+    return t->type == wanted ||
+           (t->type == ONNX_INT64 && ((wanted == ONNX_INT32 && narrow(im, t)) ||
+                                      (wanted == ONNX_FLOAT && make_real(im, t))));
+}
+
 /* What an option says that an input is; one element is a scalar or a list, as the model
  * has it. */
 static void load_given(struct inlining *x, const struct onnx_value *in,
@@ -108,8 +131,7 @@ static void load_given(struct inlining *x, const struct onnx_value *in,
     if (tensor && in->rank >= 0 && in->rank != t.rank)
         import_refuse(x->im, NULL, "--constant %s: it has %d dims; the input has %d",
                       in->name, t.rank, in->rank);
-    else if (tensor && in->type != t.type &&
-             !(in->type == ONNX_INT32 && t.type == ONNX_INT64 && narrow(x->im, &t)))
+    else if (tensor && !retype(x->im, &t, in->type))
         import_refuse(x->im, NULL,
                       "--constant %s: it has elements of type %s; the input "
                       "has %s",

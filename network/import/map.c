@@ -64,10 +64,13 @@ const struct value *map_constant(struct mapping *m, int i, const char *what)
                    "of them, or --shape",
                    what, v->name, origin, origin);
     else if (v->node)
-        map_refuse(m,
-                   "input '%s' must be constant; it is '%s', which is computed: give "
-                   "--constant NAME=FILE for what it comes from, or --shape",
-                   what, v->name);
+        map_refuse(
+            m,
+            "input '%s' must be constant; it is '%s', which a run computes: sizes "
+            "that hang on values have no place in a network; export the model with "
+            "a number there, or as two, before it and behind it, or give "
+            "--constant NAME=FILE for what it comes from, or --shape (docs/onnx.md)",
+            what, v->name);
     else
         map_refuse(m,
                    "input '%s' must be constant; it is the model's input '%s': give "

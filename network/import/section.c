@@ -416,8 +416,28 @@ static bool has_factors(const struct section *s)
     return false;
 }
 
+/* A constant under another name, as exporters write a weight that layers share. */
+static bool is_copy(const struct graph *g, const struct section *s)
+{
+    const struct value *x = s->n_in == 1 ? graph_value(g, s->in[0]) : NULL,
+                       *y = s->n_out == 1 ? graph_value(g, s->out[0]) : NULL;
+    return x && y && strcmp(s->layer->full_name, "core::Identity@1") == 0 &&
+           x->dtype == y->dtype;
+}
+
+static void copy_constant(struct graph *g, const struct section *s)
+{
+    struct value *y = graph_value(g, s->out[0]);
+    y->constant = true;
+    y->data = graph_value(g, s->in[0])->data;
+}
+
 int section_run(struct graph *g, struct section *s, int64_t most, strata_error *err)
 {
+    if (is_copy(g, s)) {
+        copy_constant(g, s);
+        return STRATA_OK;
+    }
     const strata_layer *layer = &s->layer->layer;
     struct arrays a = {.n = (size_t)(s->n_in + s->n_out) + s->layer->n_weights,
                        .typed = layer->extension &&

@@ -32,19 +32,96 @@ struct writer {
 /* ---- weights -------------------------------------------------------------------------
  */
 
+#define SHARED_BYTES 65536 /* of a constant that is looked for among the others */
+
+static size_t constant_bytes(const struct value *v)
+{
+    return (size_t)value_count(v) * weight_dtype_size(weight_dtype_of(v->dtype));
+}
+
+/* A constant, in the order of layers. */
+struct entry {
+    const struct value *v;
+    int value, at;
+};
+
+static int compare_values(const struct value *a, const struct value *b)
+{
+    if (a->dtype != b->dtype)
+        return a->dtype < b->dtype ? -1 : 1;
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    for (int d = 0; d < a->rank; d++)
+        if (a->dims[d] != b->dims[d])
+            return a->dims[d] < b->dims[d] ? -1 : 1;
+    return a->data == b->data ? 0 : memcmp(a->data, b->data, constant_bytes(a));
+}
+
+static int compare_entries(const void *x, const void *y)
+{
+    const struct entry *a = x, *b = y;
+    const int order = compare_values(a->v, b->v);
+    return order ? order : a->at - b->at;
+}
+
+/* Large constants that are weights, each value once; how many. */
+static size_t list_large(const struct writer *w, struct entry *out, bool *listed)
+{
+    const struct import *im = w->im;
+    size_t n = 0;
+    for (size_t i = 0; i < im->n_sections; i++)
+        for (int k = 0; k < im->sections[i]->n_weights; k++) {
+            const int value = im->sections[i]->weights[k].value;
+            const struct value *v = &im->g.values[value];
+            if (listed[value] || !v->data || constant_bytes(v) < SHARED_BYTES)
+                continue;
+            listed[value] = true;
+            out[n] = (struct entry){v, value, (int)n};
+            n++;
+        }
+    return n;
+}
+
+/* Of constants that are alike the first: layers that share a weight read copies of it, as
+ * exporters write them. *first: of each value. */
+static int find_alike(const struct writer *w, int *first, strata_error *err)
+{
+    const size_t n_values = w->im->g.n_values;
+    struct entry *all = zalloc(n_values, sizeof *all, "names", err);
+    bool *listed = zalloc(n_values, sizeof *listed, "names", err);
+    const int status = all && listed ? STRATA_OK : STRATA_ENOMEM;
+    const size_t n = status == STRATA_OK ? list_large(w, all, listed) : 0;
+    for (size_t i = 0; i < n_values; i++)
+        first[i] = (int)i;
+    if (n)
+        qsort(all, n, sizeof *all, compare_entries);
+    for (size_t i = 1; i < n; i++)
+        if (compare_values(all[i - 1].v, all[i].v) == 0)
+            first[all[i].value] = first[all[i - 1].value];
+    free(all);
+    free(listed);
+    return status;
+}
+
 /* The first layer that a constant is a weight of names it; others refer to that. */
-static int name_weights(struct writer *w)
+static int name_weights(struct writer *w, strata_error *err)
 {
     const struct import *im = w->im;
     struct arena *a = (struct arena *)&im->g.arena;
-    for (size_t i = 0; i < im->n_sections; i++) {
+    int *first = zalloc(im->g.n_values, sizeof *first, "names", err);
+    int status = first ? find_alike(w, first, err) : STRATA_ENOMEM;
+    for (size_t i = 0; i < im->n_sections && status == STRATA_OK; i++) {
         const struct section *s = im->sections[i];
-        for (int k = 0; k < s->n_weights; k++)
-            if (!w->keys[s->weights[k].value])
-                w->keys[s->weights[k].value] =
-                    arena_print(a, "%s.%s", s->name, s->weights[k].name);
+        for (int k = 0; k < s->n_weights; k++) {
+            const int value = s->weights[k].value;
+            const char **key = &w->keys[first[value]];
+            if (!*key)
+                *key = arena_print(a, "%s.%s", s->name, s->weights[k].name);
+            w->keys[value] = *key;
+        }
     }
-    return a->full ? STRATA_ENOMEM : STRATA_OK;
+    free(first);
+    return a->full ? STRATA_ENOMEM : status;
 }
 
 static int begin(struct writer *w, const struct import *im, strata_error *err)
@@ -52,7 +129,7 @@ static int begin(struct writer *w, const struct import *im, strata_error *err)
     *w = (struct writer){.im = im};
     w->sources = zalloc(im->g.n_values, sizeof *w->sources, "names", err);
     w->keys = zalloc(im->g.n_values, sizeof *w->keys, "names", err);
-    return w->sources && w->keys ? name_weights(w) : STRATA_ENOMEM;
+    return w->sources && w->keys ? name_weights(w, err) : STRATA_ENOMEM;
 }
 
 static void end(struct writer *w)
@@ -68,7 +145,7 @@ static struct weight_view view_weight(const char *key, const struct value *v)
                                .rank = v->rank,
                                .data = v->data};
     memcpy(view.dims, v->dims, sizeof view.dims);
-    view.bytes = (size_t)value_count(v) * weight_dtype_size(view.dtype);
+    view.bytes = constant_bytes(v);
     return view;
 }
 

@@ -33,20 +33,36 @@ CELL_FUNCTION void cell_activate(const strata_activation *f, float *x, int64_t n
 
 #define SUMS_WIDTH 4
 #define SUMS_NAME(name) name##_plain
+#define SUMS_TARGET
+#define SUMS_WIDEN(to, from)                                                             \
+    UNROLL for (int lane = 0; lane < SUMS_WIDTH; lane++)(to)[lane] = (from)[lane]
 #include "plugins/rnn/sums.h"
 #undef SUMS_WIDTH
 #undef SUMS_NAME
+#undef SUMS_TARGET
+#undef SUMS_WIDEN
 #ifdef ELEMENT_X86
+#define AVX2 __attribute__((target("avx2,fma")))
 #define SUMS_WIDTH 8
 #define SUMS_NAME(name) name##_avx2
+#define SUMS_TARGET AVX2
+#define SUMS_WIDEN(to, from)                                                             \
+    (to) = (integers_avx2)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const void *)(from)))
 #include "plugins/rnn/sums.h"
 #undef SUMS_WIDTH
 #undef SUMS_NAME
+#undef SUMS_TARGET
+#undef SUMS_WIDEN
 #define SUMS_WIDTH 16
 #define SUMS_NAME(name) name##_avx512
+#define SUMS_TARGET ROW_AVX512
+#define SUMS_WIDEN(to, from)                                                             \
+    (to) = (integers_avx512)_mm512_cvtepi8_epi32(_mm_loadu_si128((const void *)(from)))
 #include "plugins/rnn/sums.h"
 #undef SUMS_WIDTH
 #undef SUMS_NAME
+#undef SUMS_TARGET
+#undef SUMS_WIDEN
 #endif
 
 /* Rows at once, and sums that registers hold beside operands. */
@@ -54,23 +70,32 @@ enum { rows_plain = 4, registers_plain = 8 };
 enum { rows_avx2 = 4, registers_avx2 = 8 };
 enum { rows_avx512 = 8, registers_avx512 = 16 };
 
-#define SUM(kind, target, rows, name, gates, skipped, stride)                            \
-    target static void name##_##rows##_##kind(const struct rnn_sums *s, int64_t k,       \
-                                              const float *panel)                        \
+#define SUM_OF(kind, target, rows, name, gates, skipped, stride, what, steps)            \
+    target static void name##_##rows##_##what##_##kind(const struct rnn_sums *s,         \
+                                                       int64_t k, const void *panel)     \
     {                                                                                    \
         sum_of_##kind(s, k, panel, rows, gates, skipped, stride, rows_##kind,            \
-                      registers_##kind);                                                 \
+                      registers_##kind, steps);                                          \
     }
+#define SUM(kind, target, rows, name, gates, skipped, stride)                            \
+    SUM_OF(kind, target, rows, name, gates, skipped, stride, floats, 0)                  \
+    SUM_OF(kind, target, rows, name, gates, skipped, stride, bytes, 1)
 #define SUMS(kind, target, rows)                                                         \
     SUM(kind, target, rows, one, 1, 0, 1)                                                \
     SUM(kind, target, rows, three, 3, 0, 3)                                              \
     SUM(kind, target, rows, four, 4, 0, 4)                                               \
     SUM(kind, target, rows, first_two, 2, 0, 3)                                          \
     SUM(kind, target, rows, last, 1, 2, 3)
-#define SUM_ENTRIES(kind, rows)                                                          \
+#define SUM_ENTRIES(kind, rows, what)                                                    \
     {                                                                                    \
-        one_##rows##_##kind, three_##rows##_##kind, four_##rows##_##kind,                \
-            first_two_##rows##_##kind, last_##rows##_##kind                              \
+        one_##rows##_##what##_##kind, three_##rows##_##what##_##kind,                    \
+            four_##rows##_##what##_##kind, first_two_##rows##_##what##_##kind,           \
+            last_##rows##_##what##_##kind                                                \
+    }
+#define SUM_TABLE(kind, what)                                                            \
+    {                                                                                    \
+        SUM_ENTRIES(kind, 1, what), SUM_ENTRIES(kind, 2, what),                          \
+            SUM_ENTRIES(kind, 4, what), SUM_ENTRIES(kind, 8, what)                       \
     }
 
 /* Peepholes are of one row's lanes, so then the rows go one by one. */
@@ -123,8 +148,7 @@ ROW_INLINE void lstm_rows(const struct rnn_rule *r, float *z, int64_t apart,
     SUMS(kind, target, 4)                                                                \
     SUMS(kind, target, 8)                                                                \
     static const struct rnn_code code_##kind = {                                         \
-        {SUM_ENTRIES(kind, 1), SUM_ENTRIES(kind, 2), SUM_ENTRIES(kind, 4),               \
-         SUM_ENTRIES(kind, 8)},                                                          \
+        {SUM_TABLE(kind, floats), SUM_TABLE(kind, bytes)},                               \
         lstm_##cells,                                                                    \
         gru_gates_##cells,                                                               \
         gru_##cells,                                                                     \
@@ -172,8 +196,8 @@ ROW_AVX512 static void gru_own(const struct rnn_rule *r, float *z, int64_t apart
 CELLS(plain, )
 CODE(plain, , plain)
 #ifdef ELEMENT_X86
-CELLS(avx2, __attribute__((target("avx2,fma"))))
-CODE(avx2, __attribute__((target("avx2,fma"))), avx2)
+CELLS(avx2, AVX2)
+CODE(avx2, AVX2, avx2)
 CODE(avx512, ROW_AVX512, own)
 #endif
 

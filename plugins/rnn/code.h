@@ -18,17 +18,18 @@ struct rnn_sums {
     const float *start[RNN_ROWS]; /* gates x lanes */
     float *sum[RNN_ROWS];         /* gates x lanes, `gate` apart */
     int64_t gate;
-    const float *own; /* where the last gate of all rows begins instead, to be put a gate
-                         further on; or NULL */
+    const float *own;  /* where the last gate of all rows begins instead, to be put a gate
+                          further on; or NULL */
+    const float *step; /* gates x lanes: what a panel of bytes counts; of floats NULL */
 };
 
-typedef void (*rnn_sum)(const struct rnn_sums *s, int64_t k, const float *panel);
+typedef void (*rnn_sum)(const struct rnn_sums *s, int64_t k, const void *panel);
 
 /* Gates that are summed, of those that a panel has. */
 enum rnn_span { RNN_ONE, RNN_THREE, RNN_FOUR, RNN_FIRST_TWO, RNN_LAST, RNN_SPANS };
 
 struct rnn_code {
-    rnn_sum sum[4][RNN_SPANS]; /* of 1, 2, 4, 8 rows */
+    rnn_sum sum[2][4][RNN_SPANS]; /* of floats, of bytes; of 1, 2, 4, 8 rows */
     /* As in cell.h, of rows of a panel, n elements with all their lanes; p is of one. */
     void (*lstm)(const struct rnn_rule *r, float *z, int64_t apart, const float *p,
                  float *c, float *h, int64_t n);

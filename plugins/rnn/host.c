@@ -54,7 +54,7 @@ size_t rnn_host_workspace(const strata_node *n)
 
 int rnn_host_setup(const strata_node *n, void *state)
 {
-    return rnn_pack(n, &((struct rnn_host *)state)->packed);
+    return rnn_pack(n, state);
 }
 
 /* ---- layers --------------------------------------------------------------------------
@@ -124,11 +124,10 @@ static void take_input(struct rnn_job *j)
 
 int rnn_host_run(const strata_run *r)
 {
-    const struct rnn_host *state = r->state;
     struct rnn_job j = {.r = r,
                         .p = rnn_plan_of(r->params, r->in, r->weight),
                         .code = rnn_code_choose(),
-                        .packed = state->packed};
+                        .host = r->state};
     const struct rnn_plan *p = &j.p;
     const int32_t *lengths = rnn_input(r->n_in, r->in, RNN_LENGTHS);
     furnish(p, r->in[RNN_X].dtype, r->workspace, &j.room);
@@ -138,7 +137,7 @@ int rnn_host_run(const strata_run *r)
         j.room.length[b] = rnn_length(p, lengths, b);
     for (j.layer = 0; j.layer < p->layers; j.layer++) {
         for (int d = 0; d < p->directions; d++)
-            j.line[d] = rnn_packed_line(p, j.packed, j.layer, d);
+            j.line[d] = rnn_packed_line(p, j.host, j.layer, d);
         take_input(&j);
         clear(&j);
         rnn_sum_inputs(&j);

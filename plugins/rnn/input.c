@@ -49,9 +49,11 @@ static void multiply(const struct rnn_job *j, int direction, int64_t panel, int6
     const int64_t gates = j->p.gates;
     const struct rnn_packed *line = &j->line[direction];
     const float *bias = line->bias + panel * (gates + 1) * RNN_LANES;
-    const float *weight = line->input + panel * j->depth * gates * RNN_LANES;
+    const void *weight = (const char *)line->input + (size_t)panel * line->input_panel;
     struct rnn_sums s = {.gate = RNN_LANES};
     struct place at = place_of(j, direction, panel, from);
+    if (line->step[0])
+        s.step = line->step[0] + panel * gates * RNN_LANES;
     for (int64_t row = from; row < to;) {
         int index;
         const int rows = portion(to - row, &index);
@@ -61,7 +63,7 @@ static void multiply(const struct rnn_job *j, int direction, int64_t panel, int6
             s.sum[m] = j->room.sums + at.sum;
             advance(j, direction, panel, &at);
         }
-        j->code->sum[index][spans[gates]](&s, j->depth, weight);
+        j->code->sum[j->host->bytes][index][spans[gates]](&s, j->depth, weight);
     }
 }
 

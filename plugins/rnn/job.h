@@ -20,7 +20,7 @@ struct rnn_job {
     const strata_run *r;
     struct rnn_plan p;
     const struct rnn_code *code;
-    const float *packed;
+    const struct rnn_host *host;
     struct rnn_room room;
     int64_t panels, units; /* units: with those of whole panels */
     /* Of the layer at hand. */

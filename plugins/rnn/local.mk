@@ -1,5 +1,6 @@
 plugin_LTLIBRARIES += plugins/rnn.la
 plugins_rnn_la_SOURCES = \
+	plugins/rnn/bytes.c \
 	plugins/rnn/cell.h \
 	plugins/rnn/cell_avx512.h \
 	plugins/rnn/code.c \

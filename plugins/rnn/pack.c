@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Weights by panels of RNN_LANES units: for each k the units side by side, a gate after
- * the other. Units beyond the last are zeros.
+ * the other. Units beyond the last are zeros. Matrices are floats, or bytes with the step
+ * that each unit's gate counts in.
  */
 #include "plugins/rnn/host.h"
 
@@ -10,54 +11,94 @@ int64_t rnn_panels(const struct rnn_plan *p)
     return (p->hidden + RNN_LANES - 1) / RNN_LANES;
 }
 
-/* Rows of RNN_LANES in each part of a panel, and in all of a line; -1: overflow. */
+/* Rows of RNN_LANES floats in each part of a panel, and in all of a line; -1: overflow.
+ */
 struct rows {
-    int64_t input, recurrent, bias, peephole;
+    int64_t input, recurrent, bias, peephole, step;
 };
 
-static struct rows rows_of(const struct rnn_plan *p, int layer)
+/* Of a matrix of so many rows of lanes. */
+static int64_t matrix_rows(int64_t n, int bytes)
 {
+    return bytes ? (n + 3) / 4 : n;
+}
+
+static struct rows rows_of(const struct rnn_plan *p, int bytes, int layer)
+{
+    const int64_t input = rnn_multiplies(p, layer) ? rnn_depth(p, layer) * p->gates : 0;
     return (struct rows){
-        .input = rnn_multiplies(p, layer) ? rnn_depth(p, layer) * p->gates : 0,
-        .recurrent = p->hidden * p->gates,
+        .input = matrix_rows(input, bytes),
+        .recurrent = matrix_rows(p->hidden * p->gates, bytes),
         .bias = p->gates + 1,
         .peephole = p->op == STRATA_RNN_LSTM ? 3 : 0,
+        .step = bytes ? p->gates : 0,
     };
 }
 
-static int64_t line_elements(const struct rnn_plan *p, int layer)
+static int64_t line_elements(const struct rnn_plan *p, int bytes, int layer)
 {
-    const struct rows r = rows_of(p, layer);
-    int64_t n = r.input + r.recurrent + r.bias + r.peephole;
+    const struct rows r = rows_of(p, bytes, layer);
+    int64_t n = r.input + r.recurrent + r.bias + r.peephole + 2 * r.step;
     return __builtin_mul_overflow(n, rnn_panels(p) * RNN_LANES, &n) ? -1 : n;
 }
 
-struct rnn_packed rnn_packed_line(const struct rnn_plan *p, const float *packed,
+struct rnn_packed rnn_packed_line(const struct rnn_plan *p, const struct rnn_host *host,
                                   int layer, int direction)
 {
-    const int64_t step = rnn_panels(p) * RNN_LANES;
-    const struct rows r = rows_of(p, layer);
+    const int64_t panels = rnn_panels(p) * RNN_LANES;
+    const struct rows r = rows_of(p, host->bytes, layer);
+    const float *at = host->packed;
     struct rnn_packed line;
     for (int i = 0; i < layer; i++)
-        packed += p->directions * line_elements(p, i);
-    packed += direction * line_elements(p, layer);
-    line.input = packed;
-    line.recurrent = line.input + r.input * step;
-    line.bias = line.recurrent + r.recurrent * step;
-    line.peephole = line.bias + r.bias * step;
+        at += p->directions * line_elements(p, host->bytes, i);
+    at += direction * line_elements(p, host->bytes, layer);
+    line.input = at;
+    line.recurrent = at += r.input * panels;
+    line.bias = at += r.recurrent * panels;
+    line.peephole = at += r.bias * panels;
+    at += r.peephole * panels;
+    line.input_panel = (size_t)(r.input * RNN_LANES) * sizeof *at;
+    line.recurrent_panel = (size_t)(r.recurrent * RNN_LANES) * sizeof *at;
+    line.step[0] = host->bytes ? at : NULL;
+    line.step[1] = host->bytes ? at + r.step * panels : NULL;
     return line;
 }
 
-/* A matrix of G*H rows of k, as code.h has it. */
-static void pack_matrix(const struct rnn_plan *p, float *to, const float *from, int64_t k)
+/* Where a panel's lane of a gate is at k = i. */
+static int64_t place_of(const struct rnn_plan *p, int64_t k, int g, int64_t i)
 {
+    const int64_t first = g / 2 * 2, width = p->gates - first > 1 ? 2 : 1;
+    return (first * k + i * width + g % 2) * RNN_LANES;
+}
+
+/* A row of k for one unit's gate; step: NULL of floats. */
+static void pack_row(const struct rnn_plan *p, void *lane, const float *row, int64_t k,
+                     int g, const float *step)
+{
+    for (int64_t i = 0; i < k; i++)
+        if (step)
+            ((int8_t *)lane)[place_of(p, k, g, i)] = rnn_count(row[i], *step);
+        else
+            ((float *)lane)[place_of(p, k, g, i)] = row[i];
+}
+
+/* A matrix of G*H rows of k, as code.h has it, in panels of so many bytes. */
+static void pack_matrix(const struct rnn_plan *p, void *to, size_t panel, float *step,
+                        const float *from, int64_t k)
+{
+    const size_t size = step ? sizeof(int8_t) : sizeof(float);
+    float likely = 0;
     for (int64_t unit = 0; unit < p->hidden; unit++) {
-        float *lane = to + unit / RNN_LANES * k * p->gates * RNN_LANES + unit % RNN_LANES;
+        const int64_t at = unit / RNN_LANES, lane = unit % RNN_LANES;
+        char *first = (char *)to + (size_t)at * panel + (size_t)lane * size;
         for (int g = 0; g < p->gates; g++) {
-            const int64_t first = g / 2 * 2, width = p->gates - first > 1 ? 2 : 1;
             const float *row = from + (g * p->hidden + unit) * k;
-            for (int64_t i = 0; i < k; i++)
-                lane[(first * k + i * width + g % 2) * RNN_LANES] = row[i];
+            float *own = step ? step + (at * p->gates + g) * RNN_LANES + lane : NULL;
+            if (own)
+                *own = rnn_find_step(row, k, likely);
+            if (own && *own > 0)
+                likely = *own;
+            pack_row(p, first, row, k, g, own);
         }
     }
 }
@@ -87,19 +128,19 @@ static void pack_peephole(const struct rnn_plan *p, float *to, const float *from
                 from[i * p->hidden + unit];
 }
 
-static void pack_line(const strata_node *n, const struct rnn_plan *p, float *packed,
-                      int layer, int direction)
+static void pack_line(const strata_node *n, const struct rnn_plan *p,
+                      const struct rnn_host *host, int layer, int direction)
 {
-    const struct rnn_packed line = rnn_packed_line(p, packed, layer, direction);
+    const struct rnn_packed line = rnn_packed_line(p, host, layer, direction);
     const int64_t i = layer * p->directions + direction, depth = rnn_depth(p, layer);
     const int64_t rows = p->gates * p->hidden;
     const float *first = n->weight[RNN_W].data, *upper = n->weight[RNN_U].data;
     if (rnn_multiplies(p, layer))
-        pack_matrix(p, (float *)line.input,
+        pack_matrix(p, (void *)line.input, line.input_panel, (float *)line.step[0],
                     layer ? upper + (i - p->directions) * rows * depth
                           : first + direction * rows * depth,
                     depth);
-    pack_matrix(p, (float *)line.recurrent,
+    pack_matrix(p, (void *)line.recurrent, line.recurrent_panel, (float *)line.step[1],
                 (const float *)n->weight[RNN_R].data + i * rows * p->hidden, p->hidden);
     if (n->weight[RNN_B].rank > 0)
         pack_bias(p, (float *)line.bias,
@@ -109,7 +150,7 @@ static void pack_line(const strata_node *n, const struct rnn_plan *p, float *pac
                       (const float *)n->weight[RNN_P].data + i * 3 * p->hidden);
 }
 
-int rnn_pack(const strata_node *n, float **packed)
+int rnn_pack(const strata_node *n, struct rnn_host *host)
 {
     const struct rnn_plan p = rnn_plan_of(n->params, n->in, n->weight);
     const strata_pack *pack =
@@ -121,8 +162,9 @@ int rnn_pack(const strata_node *n, float **packed)
     if (!pack)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED,
                            "the host has no " STRATA_PACK_V1 ", for packed weights");
+    host->bytes = rnn_packs_bytes(n, &p);
     for (int i = 0; i < p.layers; i++) {
-        const int64_t line = line_elements(&p, i);
+        const int64_t line = line_elements(&p, host->bytes, i);
         if (line < 0 || __builtin_add_overflow(elements, p.directions * line, &elements))
             return STRATA_FAIL(n, STRATA_EOVERFLOW, "weights of %lld units",
                                (long long)p.hidden);
@@ -133,9 +175,9 @@ int rnn_pack(const strata_node *n, float **packed)
     if ((status = pack->alloc(n, bytes, &memory)))
         return status;
     memset(memory, 0, bytes);
-    *packed = memory;
+    host->packed = memory;
     for (int layer = 0; layer < p.layers; layer++)
         for (int d = 0; d < p.directions; d++)
-            pack_line(n, &p, *packed, layer, d);
+            pack_line(n, &p, host, layer, d);
     return STRATA_OK;
 }

@@ -64,16 +64,19 @@ static int next_group(const struct rnn_job *j, const struct turn *t, int64_t *at
 static void recur(const struct rnn_job *j, const struct turn *t, struct group *g,
                   const float *from, enum rnn_span span, int first, const float *own)
 {
-    const float *weight =
-        j->line[t->direction].recurrent + t->panel * j->p.hidden * j->p.gates * RNN_LANES;
+    const struct rnn_packed *line = &j->line[t->direction];
+    const void *weight =
+        (const char *)line->recurrent + (size_t)t->panel * line->recurrent_panel;
     struct rnn_sums s = {.gate = g->apart, .own = own};
+    if (line->step[1])
+        s.step = line->step[1] + t->panel * j->p.gates * RNN_LANES;
     for (int m = 0; m < 1 << g->index; m++) {
         const int row = m < g->n ? m : g->n - 1;
         s.a[m] = from + g->state[row] - t->panel * RNN_LANES;
         s.start[m] = j->room.sums + g->z[row] + first * RNN_LANES;
         s.sum[m] = g->sum + first * g->apart + m * RNN_LANES;
     }
-    j->code->sum[g->index][span](&s, j->p.hidden, weight);
+    j->code->sum[j->host->bytes][g->index][span](&s, j->p.hidden, weight);
 }
 
 /* ---- cells ---------------------------------------------------------------------------

@@ -15,6 +15,7 @@ CRITERION_TESTS += \
 	tests/network/import/counted \
 	tests/network/import/quantize_tools \
 	tests/network/import/any_size/sizes \
+	tests/network/import/shared \
 	tests/network/import/stable \
 	tests/network/import/any_size/steps \
 	tests/network/import/any_size/sums \
@@ -57,6 +58,8 @@ tests_network_import_any_size_sizes_SOURCES = tests/network/import/any_size/size
 tests_network_import_any_size_steps_SOURCES = tests/network/import/any_size/steps.c \
 	tests/network/import/any_size/any_size.h $(FREE_MODEL)
 tests_network_import_any_size_sums_SOURCES = tests/network/import/any_size/sums.c \
+	tests/network/import/any_size/any_size.h $(FREE_MODEL)
+tests_network_import_shared_SOURCES = tests/network/import/shared.c \
 	tests/network/import/any_size/any_size.h $(FREE_MODEL)
 tests_network_import_symbols_SOURCES = tests/network/import/symbols.c $(FREE_MODEL)
 FREE_MODEL = tests/network/import/free_model.h tests/network/import/planned.h \

@@ -32,6 +32,22 @@ static const struct layer_case cases[] = {
     {"RNN", "op = lstm", .in = {S3(2, 3, 4)}, .weight = {[2] = S3(1, 20, 5)}, PLAIN},
     {"RNN", "op = lstm; hidden = 4", .in = {S3(3, 0, 4)}, PLAIN},
     {"RNN", "op = lstm; hidden = 4", .in = {S3(3, 2, 0)}, PLAIN, .may_refuse = true},
+    /* The weights here are whole numbers of 1/64: on the host, packed as bytes from 2^16
+     * elements of R on; those with all bits of FP32 are not. */
+    {"RNN", "op = lstm; hidden = 131; direction = bidirectional", .in = {S3(3, 3, 21)},
+     .absent = NO_PEEPHOLES, .weight_low = -0.2, .weight_high = 0.2, .tolerance = 2},
+    {"RNN", "op = lstm; hidden = 128; layers = 2", .in = {S3(2, 1, 5)},
+     .absent = NO_PEEPHOLES, .weight_low = -0.2, .weight_high = 0.2, .tolerance = 2},
+    {"RNN", "op = lstm; hidden = 130; input_mode = skip", .in = {S3(2, 5, 130)},
+     .weight_low = -0.2, .weight_high = 0.2, .tolerance = 2},
+    {"RNN", "op = gru; hidden = 149", .in = {S3(3, 2, 13)}, .weight_low = -0.2,
+     .weight_high = 0.2, .tolerance = 2},
+    {"RNN", "op = gru; hidden = 160; reset_after = no", .in = {S3(3, 9, 7)},
+     .weight_low = -0.2, .weight_high = 0.2, .tolerance = 2},
+    {"RNN", "op = tanh; hidden = 257", .in = {S3(2, 1, 9)}, .weight_low = -0.2,
+     .weight_high = 0.2, .tolerance = 2},
+    {"RNN", "op = lstm; hidden = 128", .in = {S3(3, 2, 9)}, .absent = NO_PEEPHOLES,
+     .numbers = NUMBERS_FINE, .weight_low = -0.1, .weight_high = 0.1, .tolerance = 2},
     /* directions, layers, layouts */
     {"RNN", "op = lstm; hidden = 9; direction = reverse", .in = {S3(5, 2, 7)}, PLAIN},
     {"RNN", "op = lstm; hidden = 9; direction = bidirectional", .in = {S3(5, 2, 7)},

@@ -129,6 +129,12 @@ expect 2 '--constant w: it has elements of type int64; the input has int32' \
 expect 2 '--constant c: it has elements of type int64; the input has bool' \
     'nor is a number a condition' \
     $strata import "$scratch/c.onnx" -o "$scratch/c.ini" --constant c=1
+$strata import "$scratch/c.onnx" -o "$scratch/c.ini" --constant z=0.5,-2 --constant x=3,4 >"$log" 2>&1
+result $? 'numbers are said to be floats, integers too'
+expect 0 '^\[input c\]$' 'and are no inputs' sh -c "grep '^.input' '$scratch/c.ini'"
+expect 2 '--constant z: it has elements of type int64; the input has float' \
+    'but integers that no float is' \
+    $strata import "$scratch/c.onnx" -o "$scratch/c.ini" --constant z=16777217,1
 expect 2 "it is the model's input 'w': give --constant w=FILE, or a number" \
     'what is not said is asked for' $strata import "$scratch/n.onnx" -o "$scratch/n.ini"
 expect 2 'maybe: .*No such file' 'other words are names of files' \

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 #include "io/weights/weights.h"
 #include "network/network.h"
 
@@ -58,6 +59,21 @@ static int read_integers(int64_t out[MOST_NUMBERS], const char *text)
         errno = 0;
         out[n] = strtoll(text, &end, 10);
         if (end == text || errno || (*end && *end != ','))
+            return 0;
+        if (*end == '\0')
+            return n + 1;
+        text = end + 1;
+    }
+    return 0;
+}
+
+/* Numbers of which one is no integer, 0 at a mistake. */
+static int read_reals(float out[MOST_NUMBERS], const char *text)
+{
+    for (int n = 0; n < MOST_NUMBERS; n++) {
+        char *end;
+        out[n] = (float)text_to_real(text, &end);
+        if (end == text || (*end && *end != ','))
             return 0;
         if (*end == '\0')
             return n + 1;
@@ -221,12 +237,17 @@ static const struct onnx_tensor *open_tensor(struct model_options *o, const char
 {
     const size_t n = strlen(path);
     int64_t numbers[MOST_NUMBERS];
+    float reals[MOST_NUMBERS];
     const unsigned char truth = strcmp(path, "true") == 0;
     const int given = read_integers(numbers, path);
+    const int n_reals = given > 0 ? 0 : read_reals(reals, path);
     if (truth || strcmp(path, "false") == 0) /* which branch a model takes */
         return make_list(o, ONNX_BOOL, &truth, 1, 1, err);
     if (given > 0)
         return make_list(o, ONNX_INT64, numbers, (size_t)given * sizeof *numbers, given,
+                         err);
+    if (n_reals > 0)
+        return make_list(o, ONNX_FLOAT, reals, (size_t)n_reals * sizeof *reals, n_reals,
                          err);
     if (n < 3 || strcmp(path + n - 3, ".pb") != 0)
         return open_array(o, path, err);

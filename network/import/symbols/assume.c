@@ -7,6 +7,8 @@
 
 #include <inttypes.h>
 
+#include "core/alloc.h"
+
 #define LIKELY_SIZE 16 /* that a model takes which takes any */
 
 int search_again(struct search *x)
@@ -79,11 +81,14 @@ static void tell_assumed(struct search *x)
 
 int search_first(struct search *x)
 {
+    static bool (*const searches[])(struct search *) = {search_same, search_sum};
     int status = search_again(x);
-    if (status == STRATA_EUNSUPPORTED && !lacks_operators(x->plain) && search_sum(x)) {
-        error_clear(x->err);
-        status = search_again(x);
-    }
+    for (size_t i = 0; i < ARRAY_LENGTH(searches); i++)
+        if (status == STRATA_EUNSUPPORTED && !lacks_operators(x->plain) &&
+            searches[i](x)) {
+            error_clear(x->err);
+            status = search_again(x);
+        }
     if (status != STRATA_EUNSUPPORTED || !assumed_end(x))
         return status;
     if (!lacks_operators(x->plain))

@@ -79,7 +79,7 @@ static int refuse_assumed(struct search *x)
 static int keep_all(struct search *x)
 {
     int status = STRATA_OK, last;
-    bool done = false, summed = false; /* sums are looked for once */
+    bool done = false, paired = false, summed = false; /* are looked for once */
     for (int i = 0; i < x->start.n_symbols; i++)
         if (!symbol_is_kept(&x->start.symbols[i]) && !x->start.symbols[i].is_sum)
             tell_fixed(x, &x->start.symbols[i]);
@@ -90,11 +90,13 @@ static int keep_all(struct search *x)
         done = status == STRATA_OK;
         if (status == STRATA_EUNSUPPORTED) {
             status = STRATA_OK;
-            if (!summed && search_sum(x))
+            const bool same = !paired && search_same(x);
+            if (same || (!summed && search_sum(x)))
                 status = search_again(x);
             else if (!search_step(x, blamed))
                 fix(x, blamed, &why);
-            summed = true;
+            summed |= !same;
+            paired = true;
         } else if (status != STRATA_OK)
             *x->err = why;
     }

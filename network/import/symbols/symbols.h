@@ -11,7 +11,7 @@
  *     compare.c   them layer by layer; list.c, constant.c what differs and can be said;
  *                 like.c tensors that say it
  *     ends.c      whether that is the model at both ends of the ranges; settle.c
- *     sum.c       dims that are the sum of others; total.c which are, by what is refused
+ *     sum.c       dims that are others or their sum; total.c which, by what is refused
  *     step.c      sizes by steps, where the model takes no others
  *     symbols.c   all of it, until no symbol is in the way
  *     memo.c      what was folded, by a text that tells it
@@ -103,8 +103,9 @@ int search_check(struct search *x, struct import *any, int *blamed, strata_error
 void symbol_make_sum(struct symbol *s, int first, int second, int64_t more);
 void symbols_find_sums(struct import *im);
 void symbols_settle_sums(struct symbol *all, int n);
-/* total.c: find a symbol that is the sum of others, as the model refuses it to be
- * anything else. False: none is. */
+/* total.c: find symbols that are others, or one that is the sum of others, as the model
+ * refuses them to be anything else. False: none is. */
+bool search_same(struct search *x);
 bool search_sum(struct search *x);
 
 /* step.c: give a symbol that is in the way larger steps, if the model is refused where it

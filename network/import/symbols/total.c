@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which dim is the sum of others, where no name says so: the model takes the sum at sizes
- * that are far apart, and is refused with more or less of it.
+ * Which dim is the sum of others, or another, where no name says so: the model takes that
+ * at sizes that are far apart, and is refused with more or less of it.
  */
 #include "network/import/symbols/symbols.h"
+
+#include <string.h>
 
 static bool is_accepted(const struct search *x, const int64_t *sizes)
 {
@@ -14,27 +16,38 @@ static bool is_accepted(const struct search *x, const int64_t *sizes)
     return status == STRATA_OK;
 }
 
-/* Whether the model takes the sum at sizes that are far apart, of its summands as well,
- * and neither more nor less of it. */
-static bool is_needed(struct search *x, int sum)
+/* Whether the model takes all sums at sizes that are far apart, of the summands of `lone`
+ * as well; *sizes: the last of them. */
+static bool is_taken(const struct search *x, const struct symbol *lone, int64_t *sizes)
 {
-    int64_t sizes[IMPORT_SYMBOLS];
-    struct symbol *s = &x->start.symbols[sum];
     bool taken = true;
     for (int which = 0; which < 3 && taken; which++) {
         search_fixed(x, sizes);
         for (int i = 0; i < x->start.n_symbols; i++)
             if (symbol_varies(&x->start.symbols[i]))
-                sizes[i] = symbol_other(&x->start.symbols[i],
-                                        which == 2 && i == s->first_summand ? 1 : which);
+                sizes[i] = symbol_other(
+                    &x->start.symbols[i],
+                    which == 2 && lone && i == lone->first_summand ? 1 : which);
         taken = is_accepted(x, sizes);
     }
+    return taken;
+}
+
+/* Whether the model is refused with more or less of it. */
+static bool is_exact(struct search *x, int sum, const int64_t *sizes)
+{
+    struct symbol *s = &x->start.symbols[sum];
     s->more--;
-    const bool less = taken && is_accepted(x, sizes);
+    const bool less = is_accepted(x, sizes);
     s->more += 2;
-    const bool more = taken && less && is_accepted(x, sizes);
+    const bool more = less && is_accepted(x, sizes);
     s->more--;
-    return taken && !(less && more);
+    return !(less && more);
+}
+
+static void tell_sum(const struct search *x, const struct symbol *s)
+{
+    log_line(STRATA_LOG_INFO, "%s: %s is %s", x->start.model->path, s->symbol, s->name);
 }
 
 static bool try_sum(struct search *x, int sum, int first, int second, int64_t more)
@@ -43,9 +56,9 @@ static bool try_sum(struct search *x, int sum, int first, int second, int64_t mo
     const struct symbol before = *s;
     symbol_make_sum(s, first, second, more);
     symbols_settle_sums(x->start.symbols, x->start.n_symbols);
-    if (is_needed(x, sum)) {
-        log_line(STRATA_LOG_INFO, "%s: %s is %s", x->start.model->path, s->symbol,
-                 s->name);
+    int64_t sizes[IMPORT_SYMBOLS];
+    if (is_taken(x, s, sizes) && is_exact(x, sum, sizes)) {
+        tell_sum(x, s);
         return true;
     }
     *s = before;
@@ -105,5 +118,77 @@ bool search_sum(struct search *x)
         if (i / n != i % n && parts[i / n] && parts[i % n] &&
             try_numbers(x, i / n, i % n))
             return true;
+    return false;
+}
+
+/* ---- dims that are one ---- */
+
+/* The symbol that a dim of the model's input is; -1: none that has sizes of its own. */
+static int varying(const struct search *x, const struct onnx_value *in, int d)
+{
+    const int symbol = d < in->rank && in->dims[d].value < 0
+                           ? import_find_symbol(&x->start, &in->dims[d], d == 0)
+                           : -1;
+    return symbol >= 0 && symbol_varies(&x->start.symbols[symbol]) ? symbol : -1;
+}
+
+/* The batch has rows of any input; else what an earlier input has at that place. */
+static int find_twin(const struct search *x, size_t input, int d)
+{
+    const struct onnx_value *in = x->start.model->graph.inputs;
+    int twin = d == 0 && x->start.symbols[0].first ? 0 : -1;
+    for (size_t i = 0; i < input && twin < 0; i++)
+        twin = varying(x, &in[i], d);
+    return twin;
+}
+
+/* Each symbol is what another input has at its place, of rows alone or of all dims; how
+ * many are so. */
+static int pair_up(struct search *x, bool rows)
+{
+    const struct onnx_graph *g = &x->start.model->graph;
+    int n = 0;
+    for (size_t i = 0; i < g->n_inputs; i++)
+        for (int d = 0; d < g->inputs[i].rank && (d == 0 || !rows); d++) {
+            const int own = varying(x, &g->inputs[i], d),
+                      twin = own < 0 ? -1 : find_twin(x, i, d);
+            if (twin < 0 || twin == own || x->start.symbols[own].first)
+                continue;
+            symbol_make_sum(&x->start.symbols[own], twin, -1, 0);
+            n++;
+        }
+    symbols_settle_sums(x->start.symbols, x->start.n_symbols);
+    return n;
+}
+
+/* Those that may as well be apart are what they were `before`; how many are left. */
+static int drop_needless(struct search *x, const struct symbol *before,
+                         const int64_t *sizes)
+{
+    int left = 0;
+    for (int i = 0; i < x->start.n_symbols; i++) {
+        struct symbol *s = &x->start.symbols[i];
+        if (!s->is_sum || before[i].is_sum)
+            continue;
+        if (is_exact(x, i, sizes)) {
+            tell_sum(x, s);
+            left++;
+        } else
+            *s = before[i];
+    }
+    return left;
+}
+
+bool search_same(struct search *x)
+{
+    struct symbol before[IMPORT_SYMBOLS];
+    int64_t sizes[IMPORT_SYMBOLS];
+    memcpy(before, x->start.symbols, sizeof before);
+    for (int rows = 0; rows < 2; rows++) {
+        if (pair_up(x, rows) && is_taken(x, NULL, sizes) &&
+            drop_needless(x, before, sizes))
+            return true;
+        memcpy(x->start.symbols, before, sizeof before);
+    }
     return false;
 }

@@ -200,6 +200,12 @@ static const struct {
      X "init w f 3x3 1 2 3 4 5 6 7 8 9\nnode MatMul x,w -> a\nnode Relu a -> b\n"
        "node MatMul b,w -> c\nnode Sigmoid x -> d\nnode MatMul d,w -> e\n"
        "node Add c,e -> y\noutput y\n"},
+    {"one large weight under several names",
+     "ir 8\nopset 21\ninput x f 1x256\ninit a f - 0\ninit b f - 65536\ninit d f - 1\n"
+     "node Range a,b,d -> r\ninit s i 2 256 256\nnode Reshape r,s -> w\n"
+     "node Identity w -> v\nnode Neg w -> m\nnode Neg m -> u\nnode MatMul x,v -> e\n"
+     "node Tanh e -> f\nnode MatMul f,u -> g\nnode Sin g -> h\nnode MatMul h,w -> y\n"
+     "output y\n"},
     {"constants as inputs",
      X "init k f 2x3 1 2 3 4 5 6\ninit l f 1x3 7 8 9\nnode Neg k -> m\n"
        "node Max x,k,l -> a\nnode Min x,m -> b\nnode Concat b,k,a -> y axis=0\n"

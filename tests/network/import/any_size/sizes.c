@@ -223,7 +223,8 @@ Test(sizes, constants_that_begin_behind_a_past)
             char text[32];
             const char *const *at = sizes[k];
             snprintf(text, sizeof text, "%s x %s x %s", at[0], at[1], at[2]);
-            struct free_model fixed_model = free_model_open(behind[i].text, at[0], at[1], at[2]);
+            struct free_model fixed_model =
+                free_model_open(behind[i].text, at[0], at[1], at[2]);
             struct imported fixed;
             open_import(&fixed, &fixed_model, NULL, name);
             expect_same(&any, &fixed, name, text);
@@ -274,11 +275,10 @@ static const struct {
      "input x f @x1x#\ninit w f 1x1x3 1 2 3\nnode Conv x,w -> y\noutput y\n",
      &listed_lengths, "T = 3..9: 4, 9\n", NULL},
     {"a range that the window does not have",
-     "input x f @x1x#\ninit w f 1x1x3 1 2 3\nnode Conv x,w -> y\noutput y\n",
-     &ranges, "shape = batch x 1 x 9\n", "the window spans 3 elements"},
-    {"a list of sizes, of which one is between steps",
-     "input x f @x2x#\n" HALVES, &between, "shape = batch x 2 x 32\n",
-     "only dim 1 (the axis) may differ"},
+     "input x f @x1x#\ninit w f 1x1x3 1 2 3\nnode Conv x,w -> y\noutput y\n", &ranges,
+     "shape = batch x 1 x 9\n", "the window spans 3 elements"},
+    {"a list of sizes, of which one is between steps", "input x f @x2x#\n" HALVES,
+     &between, "shape = batch x 2 x 32\n", "only dim 1 (the axis) may differ"},
     {"a product of that length",
      "input x f @x#\ninit d i 2 9 2\nnode ConstantOfShape d -> w\nnode MatMul x,w -> "
      "y\noutput y\n",
@@ -380,6 +380,42 @@ Test(sizes, sizes_that_have_to_be_given)
         import_free(im);
         free_model_close(&m);
     }
+}
+
+/* What a long way computes of values, as the frames of speech of durations. */
+Test(sizes, a_size_of_values_is_refused_with_a_way_out)
+{
+    enum { STEPS = 200 };
+    char text[64 * STEPS];
+    size_t n = (size_t)snprintf(text, sizeof text,
+                                "ir 8\nopset 21\ninput x f 3\n"
+                                "init a i - 0\ninit d i - 1\n");
+    for (int i = 0; i < STEPS; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "node Sin %s%d -> h%d\n",
+                              i ? "h" : "x", i - 1, i);
+    char *first = strstr(text, "x-1");
+    memcpy(first, "x  ", 3);
+    snprintf(text + n, sizeof text - n,
+             "node ReduceSum h%d -> s keepdims=0\nnode Cast s -> b to=7\n"
+             "node Range a,b,d -> y\noutput y\n",
+             STEPS - 1);
+    struct message bytes = model_bytes(text);
+    const struct onnx_model *m = NULL;
+    struct import *im = NULL;
+    strata_registry *registry = NULL;
+    strata_error err = {0};
+    cr_assert_eq(strata_registry_create(&registry, NULL, &err), STRATA_OK);
+    cr_assert_eq(onnx_parse(&m, bytes.bytes, bytes.size, "model", NULL, &err), STRATA_OK,
+                 "%s", err.message);
+    cr_expect_eq(import_make(&im, m, registry, NULL, &err), STRATA_EUNSUPPORTED);
+    cr_expect_not_null(strstr(err.message, "input 'limit' must be constant; it is 'b'"),
+                       "%s", err.message);
+    cr_expect_not_null(strstr(err.message, "export the model with a number there"), "%s",
+                       err.message);
+    import_free(im);
+    onnx_close(m);
+    strata_registry_destroy(registry);
+    free(bytes.bytes);
 }
 
 /* Two names that a key of [profile] cannot hold, and are one once spelled. */

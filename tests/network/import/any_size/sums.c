@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Decoders' masks, which are as long as what a cache holds and what a run adds: a dim
- * that is the sum of two others, or of one and a number.
+ * that is the sum of two others, or of one and a number. And dims of several names that
+ * are one, as TensorFlow's converter writes the batch of each input.
  */
 #include "tests/network/import/any_size/any_size.h"
 
@@ -184,4 +185,71 @@ Test(import_sums, what_is_twice_another_is_none)
     cr_expect_not_null(strstr(err.message, "'S' was taken as"), "%s", err.message);
     import_free(im);
     free_model_close(&m);
+}
+
+/* ---- dims that are one ---- */
+
+/* '&' is the batch of the second input, '%' its length, '~' the batch of the third. */
+static struct free_model open_twins(const char *text, const char *const names[6])
+{
+    char copy[FREE_MODEL_BYTES];
+    size_t n = 0;
+    for (const char *from = text; *from; from++) {
+        const char one[2] = {*from, '\0'};
+        n += (size_t)snprintf(copy + n, sizeof copy - n, "%s",
+                              *from == '&'   ? names[3]
+                              : *from == '%' ? names[4]
+                              : *from == '~' ? names[5]
+                                             : one);
+    }
+    return free_model_open(copy, names[0], names[1], names[2]);
+}
+
+static const struct {
+    const char *name, *text, *says;
+    bool apart; /* lengths are two */
+} twins[] = {
+    {"rows of two inputs",
+     "input x f @x4\ninput z f &x4\nnode Concat x,z -> y axis=1\noutput y\n",
+     "[input z]\nshape = A x 4\n", false},
+    {"rows and lengths", "input x f @x#\ninput z f &x%\nnode Add x,z -> y\noutput y\n",
+     "[input z]\nshape = A x T\n", false},
+    {"rows, but lengths of their own",
+     "input x f @x#x2\ninput z f &x%x2\nnode Transpose z -> t perm=[0,2,1]\n"
+     "node MatMul x,t -> y\noutput y\n",
+     "[input z]\nshape = A x S x 2\n", true},
+    {"rows of three inputs",
+     "input x f @x#x2\ninput z f &x1x2\ninput m f ~x1x2\nnode Concat x,z,m -> y axis=1\n"
+     "output y\n",
+     "[input m]\nshape = A x 1 x 2\n", false},
+};
+
+Test(import_sums, dims_of_several_names_are_one, .timeout = 600)
+{
+    static const char *const names[] = {"A", "T", "P", "B", "S", "C"};
+    static const char *const sizes[][6] = {{"1", "1", "2", "1", "1", "1"},
+                                           {"3", "9", "3", "3", "9", "3"},
+                                           {"2", "7", "5", "2", "5", "2"}};
+    static const struct import_symbol ranges[] = {
+        {.name = "A", .n = 2, .values = {1, ROWS}},
+        {.name = "T", .n = 1, .values = {LENGTH}, .range = true, .least = 1},
+    };
+    static const struct import_options o = {.symbols = ranges, .n_symbols = 2};
+    for (size_t i = 0; i < sizeof twins / sizeof twins[0]; i++) {
+        struct free_model m = open_twins(twins[i].text, names);
+        struct imported any;
+        open_import(&any, &m, &o, twins[i].name);
+        cr_expect_not_null(strstr(any.text, twins[i].says), "%s: no '%s' in:\n%s",
+                           twins[i].name, twins[i].says, any.text);
+        for (size_t k = 0; k < (twins[i].apart ? 3 : 2); k++) {
+            struct free_model at = open_twins(twins[i].text, sizes[k]);
+            struct imported fixed;
+            open_import(&fixed, &at, NULL, twins[i].name);
+            expect_same(&any, &fixed, twins[i].name, sizes[k][1]);
+            imported_free(&fixed);
+            free_model_close(&at);
+        }
+        imported_free(&any);
+        free_model_close(&m);
+    }
 }
