@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Attention of few queries over many keys, where reading K and V is all the work. The
- * query heads that share a head of K and V are rows of one product (mma.sync), of which up
- * to 8 have a way of their own. Blocks and their warps share the keys. The last block of a head to arrive
- * merges what all have found, in the order of their numbers, so that results do not
- * depend on timing. New rows of a cache are read where they come from and written behind
- * the taken ones by the same launch.
+ * query heads that share a head of K and V are rows of one product (mma.sync), of which
+ * up to 8 have a way of their own. Blocks and their warps share the keys. The last block
+ * of a head to arrive merges what all have found, in the order of their numbers, so that
+ * results do not depend on timing. New rows of a cache are read where they come from and
+ * written behind the taken ones by the same launch.
  */
 #include "kernels/beside.cuh"
 #include "plugins/attention/decode.cuh"
