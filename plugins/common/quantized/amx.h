@@ -8,6 +8,7 @@
 
 #if defined __linux__ && defined __x86_64__ && (__GNUC__ >= 11 || __clang_major__ >= 12)
 #define AMX_COMPILES 1
+#include <cpuid.h>
 #include <immintrin.h>
 #include <stdint.h>
 #include <sys/syscall.h>
@@ -17,11 +18,19 @@
 
 enum { AMX_REQUEST = 0x1023, AMX_DATA = 18 }; /* ARCH_REQ_XCOMP_PERM, XTILEDATA */
 
+/* By CPUID: not every compiler that has the tiles knows them by name. */
+static inline int amx_is_built_in(void)
+{
+    const unsigned int leaf = 7, tile = 1u << 24, int8 = 1u << 25;
+    unsigned int eax, ebx, ecx, edx = 0;
+    return __get_cpuid_count(leaf, 0, &eax, &ebx, &ecx, &edx) && (edx & tile) &&
+           (edx & int8);
+}
+
 /* The system keeps tiles only for processes that asked: again comes to the same. */
 static inline int amx_is_granted(void)
 {
-    return __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-int8") &&
-           syscall(SYS_arch_prctl, AMX_REQUEST, AMX_DATA) == 0;
+    return amx_is_built_in() && syscall(SYS_arch_prctl, AMX_REQUEST, AMX_DATA) == 0;
 }
 
 /* What ldtilecfg reads. */
