@@ -145,6 +145,19 @@ static int check_processor(const strata_node *n)
                                         "the CPU or the system has no AMX for bytes");
 }
 
+/* Where more of a product's depth is padding, four bytes at a time are as fast. */
+static int check_depth(const strata_node *n, const struct amx *a)
+{
+    const int64_t depth = a->channels * window_kernel_count(&a->w);
+    const int64_t padded = rounded(depth, AMX_STEP);
+    return 4 * depth >= 3 * padded
+               ? STRATA_OK
+               : STRATA_FAIL(n, STRATA_EUNSUPPORTED,
+                             "%lld channels by taps fill less than 3/4 of the %lld "
+                             "that AMX multiplies",
+                             (long long)depth, (long long)padded);
+}
+
 int amx_accept(const strata_node *n)
 {
     const strata_quantized_convolution *p = n->params;
@@ -154,7 +167,9 @@ int amx_accept(const strata_node *n)
         status = check_processor(n);
     if (status == STRATA_OK && p->convolution.groups != 1)
         return STRATA_FAIL(n, STRATA_EUNSUPPORTED, "it has one group of channels");
-    return status ? status : resolve(&a, n);
+    if (status == STRATA_OK)
+        status = resolve(&a, n);
+    return status ? status : check_depth(n, &a);
 }
 
 /* Of a thread's gathered windows. */

@@ -57,7 +57,7 @@ static const strata_row rows[] = {
 };
 
 static const strata_impl impls[] = {
-    {ONEDNN_IMPL(1, "onednn", rows, 0.9, 0.6), .flags = STRATA_NAN_DROPPED},
+    {ONEDNN_IMPL(1, "onednn", rows, 1, 0.6), .flags = STRATA_NAN_DROPPED},
 };
 
 const strata_extends onednn_quantized_convolution = {
