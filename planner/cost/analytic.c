@@ -18,6 +18,9 @@ static const double unknown_bandwidth[] = {[STRATA_HOST] = 0.2, [STRATA_CUDA] = 
 /* Bounds: Winograd's convolutions do down to a quarter of the arithmetic that a layer
  * counts, and the ceilings of a host are those of a typical core. */
 #define BOUND_FLOPS 4
+/* Of a host's bytes: a core's AMX does 6,500 of their operations where the ceiling says
+ * 250. */
+#define BOUND_BYTE_FLOPS 26
 /* The data may lie in caches. */
 #define BOUND_BANDWIDTH 8
 
@@ -79,12 +82,18 @@ int64_t cost_of_reformat(int64_t from_bytes, int64_t to_bytes,
     return to_units(d->launch_ns + bytes / (d->bandwidth * REFORMAT_EFFICIENCY) * 1e9);
 }
 
+static double bound_of_flops(const strata_node *n, const struct device_properties *d)
+{
+    const int in = n->n_in ? n->in[0].dtype : STRATA_FP32;
+    if (d->kind == STRATA_HOST && (in == STRATA_INT8 || in == STRATA_UINT8))
+        return d->flops[in] * BOUND_BYTE_FLOPS;
+    return d->flops[n->n_out ? n->out[0].dtype : STRATA_FP32] * BOUND_FLOPS;
+}
+
 int64_t cost_bound_of_run(const strata_node *n, const strata_layer *layer,
                           const struct device_properties *d)
 {
-    int dtype = n->n_out ? n->out[0].dtype : STRATA_FP32;
-    double peak = d->flops[dtype] * BOUND_FLOPS;
-    double compute = operations(n, layer) / peak * 1e9;
+    double compute = operations(n, layer) / bound_of_flops(n, d) * 1e9;
     int64_t memory = cost_bound_of_reformat((int64_t)node_bytes(n), 0, d);
     return to_units(compute) > memory ? to_units(compute) : memory;
 }

@@ -39,11 +39,12 @@ static const strata_layer *layer_of(const struct planning *s)
     return &s->planner->nodes[0].layer->type->layer;
 }
 
-/* Of the one node, whether the processor here runs the impl or not. */
-static int64_t claim_of(const struct planning *s, const char *impl, int threads)
+/* Of the one node on so many threads: what an impl claims, whether the processor here
+ * runs it or not; NULL: the least that any could take. */
+static int64_t price_of(const struct planning *s, const char *impl, int threads)
 {
     const struct planner_candidate *c = candidate_of(s, "c"),
-                                   *named = candidate_of(s, impl);
+                                   *named = candidate_of(s, impl ? impl : "c");
     const struct registry_impl *i = named->impl;
     struct device_properties d = s->planner->device.properties;
     struct cost_query q;
@@ -53,7 +54,8 @@ static int64_t claim_of(const struct planning *s, const char *impl, int threads)
     struct node_view v = {.in = q.in, .out = q.out, .weight = q.weights};
     planner_view(&v, s->planner, &s->planner->nodes[0], 0, c->row, NULL);
     const int64_t cost =
-        cost_of_run(&v.node, &i->impl, &i->rows[named->row], layer_of(s), &d);
+        impl ? cost_of_run(&v.node, &i->impl, &i->rows[named->row], layer_of(s), &d)
+             : cost_bound_of_run(&v.node, layer_of(s), &d);
     cost_query_free(&q);
     return cost;
 }
@@ -64,7 +66,7 @@ Test(claims, amx_comes_before_vnni_at_any_number_of_threads)
     struct planning s;
     open_bytes(&s, 512);
     for (size_t i = 0; i < ARRAY_LENGTH(threads); i++)
-        cr_expect_lt(claim_of(&s, "amx", threads[i]), claim_of(&s, "vnni", threads[i]),
+        cr_expect_lt(price_of(&s, "amx", threads[i]), price_of(&s, "vnni", threads[i]),
                      "%d threads", threads[i]);
     planning_close(&s);
 }
@@ -86,4 +88,18 @@ Test(claims, amx_takes_no_depth_that_is_mostly_padding)
                   reason);
         planning_close(&s);
     }
+}
+
+Test(claims, no_bound_is_above_what_tiles_reach)
+{
+    const double operations = 2.0 * 128 * 512 * 28 * 28, tiles = 6500e9;
+    struct planning s;
+    open_bytes(&s, 512);
+    for (int threads = 1; threads <= 4; threads++) {
+        const double least = operations / (tiles * threads) * 1e9 * PLAN_UNIT_PER_NS;
+        const double bound = (double)price_of(&s, NULL, threads);
+        cr_expect_leq(bound, least + 1, "%d threads: %g, %g", threads, bound, least);
+        cr_expect_geq(bound, 0.9 * least, "%d threads: %g, %g", threads, bound, least);
+    }
+    planning_close(&s);
 }
