@@ -99,9 +99,10 @@ static void resolve_lines(struct amx *a, int64_t images)
         a->width = a->extent[2];
 }
 
+/* With a pad before its depth a volume's one window may lie in pads alone. */
 static int is_plane(const struct amx *a)
 {
-    return a->extent[0] == 1 && a->w.kernel[1] * a->w.kernel[2] > 1;
+    return a->extent[0] == 1 && a->w.begin[0] == 0 && a->w.kernel[1] * a->w.kernel[2] > 1;
 }
 
 static int64_t copy_bytes(const struct amx *a)

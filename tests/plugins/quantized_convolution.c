@@ -190,6 +190,11 @@ static const struct layer_case cases[] = {
     {"QuantizedConvolution", "to = u8; zero_in = 114; stride = 2; pad = 3; zero_out = 3",
      .in = {S4(2, 3, 37, 35)}, .weight = {S4(64, 3, 7, 7), {1, {64}}, {1, {64}}}, U8,
      SCALED},
+    /* Not a plane: its windows lie in the pads before the depth. */
+    {"QuantizedConvolution",
+     "to = int8; zero_in = 5; stride = 2x1x1; pad = 1, 1, 1, 0, 1, 1",
+     .in = {S5(1, 64, 1, 8, 8)}, .weight = {{5, {32, 64, 1, 3, 3}}, {1, {32}}}, INT8,
+     SCALED},
     {"QuantizedConvolution", "to = int8; zero_in = 100; pad = 1", .in = {S4(3, 64, 1, 1)},
      .weight = {S4(48, 64, 3, 3), {1, {48}}, {1, {1}}}, INT8, SCALED},
     /* Windows that are gathered: many and few pixels, volumes, rows that are dilated. */
