@@ -285,6 +285,23 @@ static void panel(const struct job *j, int64_t from, int64_t to, int64_t column)
     }
 }
 
+/* By a team, or by one. */
+static void run_panels(const struct job *j, int is_few)
+{
+    const struct dynamic_kernel *k = j->s->kernel;
+    const int64_t panels = (j->s->columns + k->columns - 1) / k->columns;
+    const int64_t chunks = (j->rows + ROW_CHUNK - 1) / ROW_CHUNK;
+    if (k->open && !is_few)
+        k->open();
+#pragma omp for schedule(static)
+    for (int64_t task = 0; task < panels * chunks; task++) {
+        const int64_t from = task % chunks * ROW_CHUNK, to = from + ROW_CHUNK;
+        panel(j, from, to < j->rows ? to : j->rows, task / chunks * k->columns);
+    }
+    if (k->close && !is_few)
+        k->close();
+}
+
 static int dynamic_run(const strata_run *r)
 {
     const struct state *s = r->state;
@@ -295,21 +312,10 @@ static int dynamic_run(const strata_run *r)
     j.end.scale = *(const float *)r->in[DYNAMIC_SCALE].data;
     j.end.zero = *(const uint8_t *)r->in[DYNAMIC_ZERO].data;
     stage(&j);
-    const int64_t panels = (s->columns + k->columns - 1) / k->columns;
-    const int64_t chunks = (j.rows + ROW_CHUNK - 1) / ROW_CHUNK;
+    const int is_few = j.rows < k->few;
     const double work = (double)r->out[0].count * (double)s->depth;
-#pragma omp parallel if (work >= k->parallel)
-    {
-        if (k->open)
-            k->open();
-#pragma omp for schedule(static)
-        for (int64_t task = 0; task < panels * chunks; task++) {
-            const int64_t from = task % chunks * ROW_CHUNK, to = from + ROW_CHUNK;
-            panel(&j, from, to < j.rows ? to : j.rows, task / chunks * k->columns);
-        }
-        if (k->close)
-            k->close();
-    }
+#pragma omp parallel if (work >= (is_few ? k->parallel_few : k->parallel))
+    run_panels(&j, is_few);
     return STRATA_OK;
 }
 

@@ -53,9 +53,11 @@ struct dynamic_kernel {
     int32_t size;                  /* bytes of an element of x as staged */
     int32_t whole;                 /* steps are a multiple of */
     int32_t beyond;                /* rows of x that a tile may read past its own */
+    int32_t few;                   /* fewer rows are summed without `open` and `close` */
     double parallel;               /* products that pay for a thread team */
+    double parallel_few;           /* the same of fewer rows */
     dynamic_tile_fn *const *tiles; /* by rows less one */
-    /* NULL, or around a thread's tiles. */
+    /* NULL, or around a thread's tiles of not fewer than `few` rows. */
     void (*open)(void);
     void (*close)(void);
     /* One row of x to `to`, zeros up to `padded`; what it sums up to. */

@@ -154,7 +154,7 @@ static const struct dynamic_kernel avx2 = {
 
 #define VNNI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma")))
 #define VNNI_INLINE VNNI static inline __attribute__((always_inline))
-enum { VNNI_LANES = 16, VNNI_VECTORS = 2, VNNI_ROWS = 12 };
+enum { VNNI_LANES = 16, VNNI_VECTORS = 2, VNNI_ROWS = 12, VNNI_PARALLEL = 1 << 19 };
 
 VNNI_INLINE void tile_fours(const struct dynamic_tile *t, int rows)
 {
@@ -210,7 +210,7 @@ static const struct dynamic_kernel vnni = {
     .rows = VNNI_ROWS,
     .size = 1,
     .whole = 1,
-    .parallel = 1 << 19,
+    .parallel = VNNI_PARALLEL,
     .tiles = ARRAY_OF(fours_1, fours_2, fours_3, fours_4, fours_5, fours_6, fours_7,
                       fours_8, fours_9, fours_10, fours_11, fours_12),
     .stage = stage_fours,
@@ -220,7 +220,7 @@ static const struct dynamic_kernel vnni = {
 /* ---- AMX --------------------------------------------------------------------------- */
 
 #ifdef AMX_COMPILES
-enum { AMX_ROWS = 16, AMX_STEPS = 16 };
+enum { AMX_ROWS = 16, AMX_STEPS = 16, AMX_FEW = 5 };
 
 /* Sums of up to two tiles of 16 rows in tiles 0 to 3. */
 AMX_TARGET static inline __attribute__((always_inline)) void
@@ -281,7 +281,7 @@ static void close_tiles(void)
 }
 
 #define FOUR(f) f, f, f, f
-/* Few rows leave tiles empty. */
+/* Few rows leave tiles empty: they are VNNI's, by themselves and as the last ones. */
 static const struct dynamic_kernel amx = {
     .group = GROUP,
     .columns = DYNAMIC_COLUMNS,
@@ -289,7 +289,9 @@ static const struct dynamic_kernel amx = {
     .size = 1,
     .whole = AMX_STEPS,
     .beyond = AMX_ROWS - 1,
+    .few = AMX_FEW,
     .parallel = 1 << 21,
+    .parallel_few = VNNI_PARALLEL,
     .tiles = ARRAY_OF(fours_1, fours_2, fours_3, fours_4, FOUR(block_1), FOUR(block_1),
                       FOUR(block_1), FOUR(block_2), FOUR(block_2), FOUR(block_2),
                       FOUR(block_2)),

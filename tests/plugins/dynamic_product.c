@@ -30,6 +30,10 @@ static const struct layer_case cases[] = {
     {"DynamicProduct", "", X(2, {48, 192}), .weight = {S2(192, 64)}, BYTES},
     {"DynamicProduct", "", X(3, {1, 33, 65}), .weight = {S2(65, 33)}, BYTES},
     {"DynamicProduct", "", X(2, {113, 128}), .weight = {S2(128, 17)}, BYTES},
+    /* The most rows that leave tiles alone, and one more; by a team, and by one. */
+    {"DynamicProduct", "", X(2, {4, 70}), .weight = {S2(70, 33)}, BYTES},
+    {"DynamicProduct", "", X(2, {5, 70}), .weight = {S2(70, 33)}, BYTES},
+    {"DynamicProduct", "", X(2, {4, 520}), .weight = {S2(520, 256)}, BYTES},
     {"DynamicProduct", "", X(2, {3, 0}), .weight = {S2(0, 4)}, BYTES},
     {"DynamicProduct", "", X(2, {0, 8}), .weight = {S2(8, 4)}, BYTES},
     {"DynamicProduct", "", X(2, {3, 8}), .weight = {S2(9, 4)}, BYTES, .refused = true},
