@@ -6,6 +6,8 @@
  */
 #include "plugins/dynamic_product/product.h"
 
+#include <pthread.h>
+
 #include "plugins/common/pointwise/row.h"
 #include "plugins/common/quantized/amx.h"
 
@@ -300,6 +302,21 @@ static const struct dynamic_kernel amx = {
     .stage = stage_fours,
     .finish = finish_vnni,
 };
+
+static int has_tiles;
+
+static void ask(void)
+{
+    has_tiles = amx_is_granted();
+}
+
+/* Asked once: what a workspace was sized for is what runs in it. */
+static int tiles_are_granted(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, ask);
+    return has_tiles;
+}
 #endif
 
 #endif /* ELEMENT_X86 */
@@ -309,7 +326,7 @@ const struct dynamic_kernel *dynamic_kernel(void)
 #ifdef ELEMENT_X86
     const int has_vnni = row_has_avx512() && __builtin_cpu_supports("avx512vnni");
 #ifdef AMX_COMPILES
-    if (has_vnni && amx_is_granted())
+    if (has_vnni && tiles_are_granted())
         return &amx;
 #endif
     if (has_vnni)
