@@ -224,12 +224,13 @@ int amx_setup(const strata_node *n, void *state)
     if (status != STRATA_OK)
         return status;
     const int64_t taps = window_kernel_count(&a->w);
-    const size_t filters = (size_t)rounded(a->filters, VNNI_FILTERS);
+    const size_t lanes = (size_t)rounded(a->filters, VNNI_FILTERS);
+    const size_t filters = (size_t)rounded(a->filters, VNNI_LANES);
     const size_t steps = (size_t)steps_of(a); /* fewer than 65,536 */
     if ((status = vnni_allocate(n, steps, sizeof *a->offset, &offset)) ||
         (status = vnni_allocate(n, filters, steps * AMX_STEP, &packed)) ||
-        (status = vnni_make_lanes(n, filters, a->channels * taps, 0, own_filter, a,
-                                  &a->lanes)))
+        (status =
+             vnni_make_lanes(n, lanes, a->channels * taps, 0, own_filter, a, &a->lanes)))
         return status;
     find_offsets(a, offset);
     vnni_pack(&(struct vnni_packing){a->filters, a->channels, taps, a->rows,
