@@ -94,6 +94,7 @@ TARGET void amx_gather(const struct amx_input *in, int64_t first, int64_t pixels
         image += bytes;
     }
 }
+
 /* Of an image's row, or of pads above and below: their columns, too. */
 TARGET void amx_copy_row(const struct amx_input *in, int64_t image, int64_t row,
                          uint8_t *to)
