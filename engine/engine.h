@@ -45,6 +45,7 @@ enum part_data { DATA_NONE, DATA_LENT, DATA_IN_PLACE, DATA_OWN };
  * while plans are tried. */
 struct engine_part {
     size_t holders;
+    size_t twins; /* of the holders: parts whose twin it is, as opposed to engines */
     /* Of which it was set up: the execution is a reference, as the state may have
      * addresses of the node's. */
     struct execution *execution;
@@ -183,7 +184,8 @@ void engine_take_parts(strata_engine *e, const strata_engine *kin,
                        const struct engine_pool *pool);
 /* Of the device that a part has. */
 uint64_t engine_part_bytes(const struct engine_part *part);
-/* pool.c: hold what no other engine does, too, as far as there is room. */
+/* pool.c: hold what no other engine does, too, as far as there is room; twins of that in
+ * any case. */
 void engine_pool_keep(struct engine_pool *pool, const strata_engine *e);
 void engine_pool_free(struct engine_pool *pool);
 /* weights.c */

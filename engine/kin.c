@@ -58,7 +58,18 @@ static struct engine_part *find(const struct engine_pool *pool, const struct exe
     return NULL;
 }
 
-/* Candidates are in the order of nodes. */
+/* Whether a part has the memory of one that is not the engine's, as no earlier one of the
+ * engine's nodes does. */
+static bool has_others(const strata_engine *e, size_t node)
+{
+    const struct engine_part *twin = e->parts[node] ? e->parts[node]->twin : NULL;
+    bool others = twin != NULL;
+    for (size_t i = 0; i < node && others; i++)
+        others = e->parts[i] != twin && !(e->parts[i] && e->parts[i]->twin == twin);
+    return others;
+}
+
+/* Candidates are in the order of nodes, and twins are before the parts that have them. */
 void engine_take_parts(strata_engine *e, const strata_engine *kin,
                        const struct engine_pool *pool)
 {
@@ -74,5 +85,7 @@ void engine_take_parts(strata_engine *e, const strata_engine *kin,
             continue;
         e->parts[i]->holders++;
         e->weight_bytes += engine_part_bytes(e->parts[i]);
+        if (has_others(e, i))
+            e->weight_bytes += engine_part_bytes(e->parts[i]->twin);
     }
 }

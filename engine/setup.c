@@ -314,6 +314,8 @@ void engine_release_part(strata_handle *handle, struct engine_part *part)
     free(part->weights);
     free(part->data);
     execution_free(part->execution);
+    if (part->twin)
+        part->twin->twins--;
     engine_release_part(handle, part->twin);
     free(part);
 }

@@ -235,6 +235,7 @@ static bool may_hold(const struct engine_part *part, const struct engine_part *o
 static void hold(struct engine_part *part, struct engine_part *other)
 {
     other->holders += !part->twin;
+    other->twins += !part->twin;
     part->twin = other;
 }
 

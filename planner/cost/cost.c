@@ -130,6 +130,14 @@ struct ratio {
     double value; /* measured over modelled */
 };
 
+/* All there are, by impl and each one's the least first; NULL: none, or no memory, which
+ * does without. */
+struct ratios {
+    struct ratio *list;
+    size_t n;
+    double median; /* of all */
+};
+
 static int by_value(const void *a, const void *b)
 {
     const double x = ((const struct ratio *)a)->value;
@@ -137,62 +145,80 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* All there are, the least first; NULL: none, or no memory, which does without. */
-static struct ratio *find_ratios(const struct costing *c, size_t *n)
+static int by_impl(const void *a, const void *b)
 {
-    struct ratio *ratios = c->source ? zalloc(c->n, sizeof *ratios, "costs", NULL) : NULL;
-    *n = 0;
-    for (size_t i = 0; ratios && i < c->n; i++) {
+    const uintptr_t x = (uintptr_t)((const struct ratio *)a)->impl;
+    const uintptr_t y = (uintptr_t)((const struct ratio *)b)->impl;
+    return x != y ? (x > y) - (x < y) : by_value(a, b);
+}
+
+/* The median of n that ascend; `few` where they are too few to tell. */
+static double median_of(const struct ratio *list, size_t n, double few)
+{
+    enum { FEW = 8 };
+    return n < FEW ? few : list[n / 2].value;
+}
+
+static void find_ratios(const struct costing *c, struct ratios *out)
+{
+    struct ratio *list = c->source ? zalloc(c->n, sizeof *list, "costs", NULL) : NULL;
+    size_t n = 0;
+    for (size_t i = 0; list && i < c->n; i++) {
         const struct slot *s = &c->slots[i];
         const struct cost *cost = cost_table_find(c->table, s->query.key);
         if (cost && !s->matrix && cost->ns < COST_NS_MAX)
-            ratios[(*n)++] =
+            list[n++] =
                 (struct ratio){s->query.candidate->impl,
                                (double)cost->ns * PLAN_UNIT_PER_NS / (double)s->guess};
     }
-    if (*n > 0)
-        qsort(ratios, *n, sizeof *ratios, by_value);
-    return ratios;
+    if (n > 0)
+        qsort(list, n, sizeof *list, by_value);
+    *out = (struct ratios){list, n, median_of(list, n, 1)};
+    if (n > 0)
+        qsort(list, n, sizeof *list, by_impl);
 }
 
-/* The median of an impl's, NULL: of all; `few` where they are too few to tell. */
-static double median_of(const struct ratio *ratios, size_t n,
-                        const struct registry_impl *impl, double few)
+/* Where an impl's begin, or what is behind them. */
+static size_t edge_of(const struct ratios *r, const struct registry_impl *impl,
+                      bool behind)
 {
-    enum { FEW = 8 };
-    size_t own = 0, left;
-    for (size_t i = 0; i < n; i++)
-        own += !impl || ratios[i].impl == impl;
-    if (own < FEW)
-        return few;
-    left = own / 2;
-    for (size_t i = 0; i < n; i++)
-        if ((!impl || ratios[i].impl == impl) && left-- == 0)
-            return ratios[i].value;
-    return few;
+    size_t low = 0, high = r->n;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        const uintptr_t at = (uintptr_t)r->list[middle].impl;
+        if (at < (uintptr_t)impl || (behind && at == (uintptr_t)impl))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 /* What the model's costs are multiplied by where they stand beside measured ones: the
  * median of measured over modelled, of the impl or of all. A slower machine's impls, and
  * a busy one's, would else lose to those that were not measured, and an impl that is
  * faster than it claims to one that was. */
-static double guess_scale(const struct ratio *ratios, size_t n, const struct slot *s)
+static double guess_scale(const struct ratios *r, const struct slot *s)
 {
-    const double all = median_of(ratios, n, NULL, 1);
-    return s->matrix ? all : median_of(ratios, n, s->query.candidate->impl, all);
+    if (s->matrix || r->n == 0)
+        return r->median;
+    const size_t first = edge_of(r, s->query.candidate->impl, false);
+    const size_t end = edge_of(r, s->query.candidate->impl, true);
+    return median_of(&r->list[first], end - first, r->median);
 }
 
 static void fill_in(struct costing *c)
 {
-    size_t n = 0;
-    struct ratio *ratios = c->guess ? find_ratios(c, &n) : NULL;
+    struct ratios ratios = {0};
+    if (c->guess)
+        find_ratios(c, &ratios);
     c->planner->costs.unknown = 0;
     for (size_t i = 0; i < c->n; i++) {
         struct slot *s = &c->slots[i];
         const struct cost *cost = cost_table_find(c->table, s->query.key);
         s->known = cost != NULL;
         *s->where = cost       ? cost->ns * PLAN_UNIT_PER_NS
-                    : c->guess ? scaled(s->guess, guess_scale(ratios, n, s))
+                    : c->guess ? scaled(s->guess, guess_scale(&ratios, s))
                                : s->bound;
         const bool bounded = !cost && !c->guess;
         c->planner->costs.unknown += bounded;
@@ -204,7 +230,7 @@ static void fill_in(struct costing *c)
         candidate->cost = *s->where;
         candidate->bounded = bounded;
     }
-    free(ratios);
+    free(ratios.list);
 }
 
 /* ---- what to measure ----------------------------------------------------------- */

@@ -27,13 +27,22 @@ static int counts_in(const float *row, int64_t k, float step)
     return 1;
 }
 
+/* A NaN is not 0, but no larger either. */
+static int is_zero(const float *row, int64_t k)
+{
+    for (int64_t i = 0; i < k; i++)
+        if (row[i] != 0)
+            return 0;
+    return 1;
+}
+
 float rnn_find_step(const float *row, int64_t k, float likely)
 {
     float most = 0;
     for (int64_t i = 0; i < k; i++)
         most = fabsf(row[i]) > most ? fabsf(row[i]) : most;
     if (most == 0 || !isfinite(most))
-        return most == 0 ? 0 : -1;
+        return most == 0 && is_zero(row, k) ? 0 : -1;
     if (likely > 0 && counts_in(row, k, likely))
         return likely;
     for (int n = 1; n <= MOST; n++) {

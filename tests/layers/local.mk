@@ -7,6 +7,7 @@ CRITERION_TESTS += \
 	tests/layers/odd_values \
 	tests/layers/onnx_cases \
 	tests/layers/pointwise_source \
+	tests/layers/rnn_steps \
 	tests/layers/values \
 	tests/layers/windows
 tests_layers_cast_SOURCES = tests/layers/cast.c tests/formats/reference.h
@@ -23,6 +24,10 @@ tests_layers_onnx_cases_SOURCES = tests/layers/onnx_cases.c tests/layers/onnx_ca
 tests_layers_pointwise_source_SOURCES = tests/layers/pointwise_source.c \
 	plugins/common/pointwise/program.c plugins/common/pointwise/program.h \
 	plugins/pointwise/source.c plugins/pointwise/source.h
+# As the plugin has it: it is to tell a NaN with the plugin's flags.
+tests_layers_rnn_steps_SOURCES = tests/layers/rnn_steps.c plugins/rnn/bytes.c \
+	plugins/rnn/host.h
+tests_layers_rnn_steps_CFLAGS = $(plugins_rnn_la_CFLAGS)
 if HAVE_DNNL
 CRITERION_TESTS += tests/layers/onednn
 tests_layers_onednn_SOURCES = tests/layers/onednn.c tests/layers/onednn_problems.c \

@@ -142,8 +142,18 @@ static int find_twin(const struct search *x, size_t input, int d)
     return twin;
 }
 
+static bool is_summand(const struct search *x, int symbol)
+{
+    bool found = false;
+    for (int i = 0; i < x->start.n_symbols && !found; i++) {
+        const struct symbol *s = &x->start.symbols[i];
+        found = s->is_sum && (s->first_summand == symbol || s->second_summand == symbol);
+    }
+    return found;
+}
+
 /* Each symbol is what another input has at its place, of rows alone or of all dims; how
- * many are so. */
+ * many are so. What others are is none of these: sums are not of sums. */
 static int pair_up(struct search *x, bool rows)
 {
     const struct onnx_graph *g = &x->start.model->graph;
@@ -152,7 +162,8 @@ static int pair_up(struct search *x, bool rows)
         for (int d = 0; d < g->inputs[i].rank && (d == 0 || !rows); d++) {
             const int own = varying(x, &g->inputs[i], d),
                       twin = own < 0 ? -1 : find_twin(x, i, d);
-            if (twin < 0 || twin == own || x->start.symbols[own].first)
+            if (twin < 0 || twin == own || x->start.symbols[own].first ||
+                is_summand(x, own))
                 continue;
             symbol_make_sum(&x->start.symbols[own], twin, -1, 0);
             n++;
@@ -161,9 +172,9 @@ static int pair_up(struct search *x, bool rows)
     return n;
 }
 
-/* Those that may as well be apart are what they were `before`; how many are left. */
-static int drop_needless(struct search *x, const struct symbol *before,
-                         const int64_t *sizes)
+/* Those that may as well be apart are what they were `before`, and as long as in `sizes`,
+ * at which the others are looked at; how many are left. */
+static int drop_needless(struct search *x, const struct symbol *before, int64_t *sizes)
 {
     int left = 0;
     for (int i = 0; i < x->start.n_symbols; i++) {
@@ -173,8 +184,10 @@ static int drop_needless(struct search *x, const struct symbol *before,
         if (is_exact(x, i, sizes)) {
             tell_sum(x, s);
             left++;
-        } else
+        } else {
+            sizes[i] = sizes[s->first_summand];
             *s = before[i];
+        }
     }
     return left;
 }

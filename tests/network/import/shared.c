@@ -4,6 +4,7 @@
  * Identity, or as a constant of its own. The network's file has it once, and so does the
  * engine, dense and packed.
  */
+#include "engine/engine.h"
 #include "tests/network/import/any_size/any_size.h"
 
 enum { SIDE = 256, MATRIX_BYTES = SIDE * SIDE * 4 };
@@ -35,6 +36,15 @@ static const struct {
      1},
 };
 
+/* Of an engine's parts alone, not what they have of others. */
+static uint64_t packed_bytes(const strata_engine *e)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < e->execution->n_nodes; i++)
+        bytes += e->parts[i]->packs.bytes;
+    return bytes;
+}
+
 Test(shared, a_weight_is_there_once, .timeout = 600)
 {
     static const struct import_symbol batch = {.name = "N", .n = 1, .values = {3}};
@@ -44,14 +54,54 @@ Test(shared, a_weight_is_there_once, .timeout = 600)
         struct imported x;
         open_import(&x, &m, &o, shared[i].name);
         const uint64_t most = (uint64_t)shared[i].matrices * MATRIX_BYTES * 5 / 4;
-        const uint64_t found = strata_engine_weight_bytes(x.engine);
+        const uint64_t packed = packed_bytes(x.engine);
+        const uint64_t found = strata_engine_weight_bytes(x.engine) - packed;
         cr_expect_lt(x.weights_size, most, "%s: %zu bytes\n%s", shared[i].name,
                      x.weights_size, x.text);
-        cr_expect_lt(found, 2 * most, "%s: dense and packed %llu bytes", shared[i].name,
-                     (unsigned long long)found);
+        cr_expect(found < most && packed < most,
+                  "%s: %llu bytes dense, %llu bytes packed", shared[i].name,
+                  (unsigned long long)found, (unsigned long long)packed);
         imported_free(&x);
         free_model_close(&m);
     }
+}
+
+static uint64_t bytes_now(const strata_handle *handle)
+{
+    strata_memory_stats stats = {.struct_size = sizeof stats};
+    cr_assert_eq(strata_get_memory_stats(handle, &stats, NULL), STRATA_OK);
+    return stats.current_bytes;
+}
+
+/* Of an engine that is no more: whole, without room for its packs, and without room for
+ * anything. */
+Test(shared, a_pool_has_no_more_than_it_counts, .timeout = 600)
+{
+    static const uint64_t rooms[] = {UINT64_MAX, MATRIX_BYTES / 2, 0};
+    for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++)
+        for (int k = 0; k < 3; k++) {
+            struct free_model m = free_model_open(shared[i].text, "1", "", "");
+            struct imported x;
+            open_import(&x, &m, NULL, shared[i].name);
+            struct engine_pool pool = {.handle = x.handle, .most = rooms[k]};
+            const uint64_t whole = strata_engine_weight_bytes(x.engine);
+            engine_pool_keep(&pool, x.engine);
+            cr_expect(k > 0 || pool.bytes == whole, "%s: %llu of %llu bytes are kept",
+                      shared[i].name, (unsigned long long)pool.bytes,
+                      (unsigned long long)whole);
+            strata_context_destroy(x.context);
+            strata_engine_destroy(x.engine);
+            x.context = NULL;
+            x.engine = NULL;
+            const uint64_t found = bytes_now(x.handle);
+            cr_expect(found <= pool.bytes && pool.bytes <= rooms[k],
+                      "%s: %llu bytes, counted as %llu", shared[i].name,
+                      (unsigned long long)found, (unsigned long long)pool.bytes);
+            engine_pool_free(&pool);
+            cr_expect_eq(bytes_now(x.handle), 0);
+            imported_free(&x);
+            free_model_close(&m);
+        }
 }
 
 /* y = x*m, of rows of SIDE numbers. */
