@@ -1,5 +1,6 @@
 CRITERION_TESTS += \
 	tests/layers/cast \
+	tests/layers/claims \
 	tests/layers/example_plugins \
 	tests/layers/functions \
 	tests/layers/kernels \
@@ -11,6 +12,8 @@ CRITERION_TESTS += \
 	tests/layers/values \
 	tests/layers/windows
 tests_layers_cast_SOURCES = tests/layers/cast.c tests/formats/reference.h
+tests_layers_claims_SOURCES = tests/layers/claims.c tests/planner/costing.h \
+	tests/planner/planning.h
 tests_layers_example_plugins_SOURCES = tests/layers/example_plugins.c \
 	tests/cuda/device.h
 # Its own compilation of pointwise/float.c, which is to be the library's.

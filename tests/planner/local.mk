@@ -1,6 +1,5 @@
 CRITERION_TESTS += \
 	tests/planner/arena \
-	tests/planner/claims \
 	tests/planner/cost \
 	tests/planner/cost_file \
 	tests/planner/cost_graph \
@@ -41,8 +40,6 @@ CRITERION_TESTS += \
 	tests/planner/solver/laws \
 	tests/planner/solver/plan \
 	tests/planner/wishes
-tests_planner_claims_SOURCES = tests/planner/claims.c tests/planner/costing.h \
-	tests/planner/planning.h
 tests_planner_cost_SOURCES = tests/planner/cost.c tests/planner/costing.h \
 	tests/planner/planning.h
 tests_planner_near_SOURCES = tests/planner/near.c tests/planner/costing.h \
