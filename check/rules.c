@@ -65,6 +65,8 @@ static const struct check_rule rules[] = {
     /* repetition */
     {"nondeterministic", "equal runs give equal bits unless the impl says "
                          "NONDETERMINISTIC"},
+    {"rounds-in",
+     "an impl that says ROUNDS_IN gives equal bits for inputs rounded before"},
     {"keeps-pointer", "tensors and workspace may lie elsewhere in a context's next run"},
     {"concurrency", "contexts of one instance run at once and change nothing in others"},
     {"leak", "ctx_close and teardown give back what ctx_open and setup took"},

@@ -27,7 +27,7 @@ static inline void store_line(char *to, const char *from)
     _mm_stream_si128(out + 3, d);
 }
 
-/* Done before any store that follows, also one that starts a device. */
+/* In any order with other stores until copied_past_caches. */
 static inline void copy_past_caches(void *to, const void *from, size_t n)
 {
     char *out = to;
@@ -39,6 +39,11 @@ static inline void copy_past_caches(void *to, const void *from, size_t n)
          n -= PAST_CACHES_LINE, out += PAST_CACHES_LINE, in += PAST_CACHES_LINE)
         store_line(out, in);
     memcpy(out, in, n);
+}
+
+/* All copies are done before any store that follows, also one that starts a device. */
+static inline void copied_past_caches(void)
+{
     _mm_sfence();
 }
 #else
@@ -46,6 +51,8 @@ static inline void copy_past_caches(void *to, const void *from, size_t n)
 {
     memcpy(to, from, n);
 }
+
+static inline void copied_past_caches(void) {}
 #endif
 
 #endif /* ENGINE_PAST_CACHES_H */

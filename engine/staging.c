@@ -7,6 +7,7 @@
 #include "engine/staging.h"
 
 #include "engine/past_caches.h"
+#include "formats/reformat/reformat.h"
 
 enum {
     WHOLE = 64 << 20, /* the most that is kept pinned for a context's inputs */
@@ -14,7 +15,14 @@ enum {
     PIECES = 16,      /* that a few threads share well; one alone needs a quarter */
     /* Giving one to the driver takes half as long as filling it. */
     LEAST_PIECE = 128 << 10,
+    HALVES = 4096, /* that are made at a time, in a core's own cache */
 };
+
+/* Bytes on the device of so many of the sources. */
+static size_t arriving(const struct staging *s, size_t bytes)
+{
+    return s->halves ? bytes / 2 : bytes;
+}
 
 void staging_open(struct staging *s, strata_handle *handle, strata_stream *stream)
 {
@@ -78,9 +86,10 @@ static bool grow_whole(struct staging *s, size_t bytes)
 static bool take_whole(struct staging *s)
 {
     const struct device_ops *ops = s->handle->device->ops;
-    const size_t wanted = (s->again ? 0 : s->wanted) + s->bytes;
-    const bool fits = !s->again && s->bytes <= s->room - s->taken;
-    if (!s->keeps || s->bytes > WHOLE)
+    const size_t bytes = arriving(s, s->bytes);
+    const size_t wanted = (s->again ? 0 : s->wanted) + bytes;
+    const bool fits = !s->again && bytes <= s->room - s->taken;
+    if (!s->keeps || bytes > WHOLE)
         return false;
     if (!fits) {
         if (!s->sent[0] && ops->event_create(s->handle->device, &s->sent[0], NULL))
@@ -88,13 +97,13 @@ static bool take_whole(struct staging *s)
         if (s->whole_sent && ops->event_synchronize(s->sent[0], NULL) != STRATA_OK)
             return false;
         s->taken = 0;
-        if (!grow_whole(s, wanted < WHOLE ? wanted : s->bytes))
+        if (!grow_whole(s, wanted < WHOLE ? wanted : bytes))
             return false;
     }
     s->again = false;
     s->wanted = wanted;
     s->at_whole = s->whole + s->taken;
-    s->taken += s->bytes;
+    s->taken += bytes;
     return true;
 }
 
@@ -120,18 +129,33 @@ static struct taken take_piece(struct staging *s)
     return t;
 }
 
-static void fill(char *to, struct taken t)
+static void fill_halves(char *to, const float *from, size_t n)
+{
+    _Alignas(64) uint16_t halves[HALVES];
+    for (size_t i = 0; i < n; i += HALVES) {
+        const size_t m = n - i < HALVES ? n - i : HALVES;
+        reformat_elements(halves, STRATA_FP16, from + i, STRATA_FP32, m);
+        copy_past_caches(to + i * sizeof *halves, halves, m * sizeof *halves);
+    }
+}
+
+static void fill(const struct staging *s, char *to, struct taken t)
 {
     while (t.bytes > 0) {
         const size_t here = t.source->bytes - t.offset;
         const size_t n = here < t.bytes ? here : t.bytes;
-        if (n > 0)
-            copy_past_caches(to, (const char *)t.source->data + t.offset, n);
-        to += n;
+        const char *from = t.source->data;
+        if (n > 0 && s->halves)
+            fill_halves(to, (const float *)(const void *)(from + t.offset),
+                        n / sizeof(float));
+        else if (n > 0)
+            copy_past_caches(to, from + t.offset, n);
+        to += arriving(s, n);
         t.bytes -= n;
         t.offset = 0;
         t.source++;
     }
+    copied_past_caches();
 }
 
 static int fill_slot(struct staging *s, size_t slot, struct taken t, strata_error *err)
@@ -140,16 +164,16 @@ static int fill_slot(struct staging *s, size_t slot, struct taken t, strata_erro
     const int status =
         s->used[slot] ? ops->event_synchronize(s->sent[slot], err) : STRATA_OK;
     if (status == STRATA_OK)
-        fill(s->pinned + slot * STAGING_PIECE, t);
+        fill(s, s->pinned + slot * STAGING_PIECE, t);
     return status;
 }
 
-static int send_slot(struct staging *s, size_t slot, size_t at, size_t bytes,
-                     strata_error *err)
+static int send_slot(struct staging *s, size_t slot, struct taken t, strata_error *err)
 {
     const struct device_ops *ops = s->handle->device->ops;
-    int status = ops->copy(s->stream, s->dst + at, s->pinned + slot * STAGING_PIECE,
-                           bytes, COPY_TO_DEVICE, err);
+    int status =
+        ops->copy(s->stream, s->dst + arriving(s, t.at), s->pinned + slot * STAGING_PIECE,
+                  arriving(s, t.bytes), COPY_TO_DEVICE, err);
     if (status == STRATA_OK)
         status = ops->event_record(s->sent[slot], s->stream, err);
     s->used[slot] = s->used[slot] || status == STRATA_OK;
@@ -164,7 +188,7 @@ static int send_by_slot(struct staging *s, int who, struct taken t, strata_error
     if (status != STRATA_OK)
         return status;
     pthread_mutex_lock(&s->lock);
-    status = send_slot(s, slot, t.at, t.bytes, err);
+    status = send_slot(s, slot, t, err);
     pthread_mutex_unlock(&s->lock);
     return status;
 }
@@ -172,9 +196,10 @@ static int send_by_slot(struct staging *s, int who, struct taken t, strata_error
 /* The stream takes copies of several threads; they need no order. */
 static int send_in_whole(struct staging *s, struct taken t, strata_error *err)
 {
-    fill(s->at_whole + t.at, t);
-    return s->handle->device->ops->copy(s->stream, s->dst + t.at, s->at_whole + t.at,
-                                        t.bytes, COPY_TO_DEVICE, err);
+    char *const from = s->at_whole + arriving(s, t.at);
+    fill(s, from, t);
+    return s->handle->device->ops->copy(s->stream, s->dst + arriving(s, t.at), from,
+                                        arriving(s, t.bytes), COPY_TO_DEVICE, err);
 }
 
 static bool send_piece(struct carriers_job *job, int who)
@@ -211,25 +236,46 @@ static int note_sent(struct staging *s, strata_error *err)
     return status;
 }
 
+static int send_bytes(struct staging *s, const void *from, size_t bytes,
+                      strata_error *err)
+{
+    char *const to = s->dst;
+    s->dst += bytes;
+    return bytes > 0 ? s->handle->device->ops->copy(s->stream, to, from, bytes,
+                                                    COPY_TO_DEVICE, err)
+                     : STRATA_OK;
+}
+
+static int send_rounded(struct staging *s, const float *from, size_t n, strata_error *err)
+{
+    uint16_t halves[HALVES];
+    int status = STRATA_OK;
+    for (size_t i = 0; i < n && status == STRATA_OK; i += HALVES) {
+        const size_t m = n - i < HALVES ? n - i : HALVES;
+        reformat_elements(halves, STRATA_FP16, from + i, STRATA_FP32, m);
+        status = send_bytes(s, halves, m * sizeof *halves, err);
+        if (status == STRATA_OK) /* which has read them then */
+            status = staging_wait(s, err);
+    }
+    return status;
+}
+
 /* Where no memory can be pinned: by the device's own way, which has read them when the
  * stream has ended. */
 static int send_plain(struct staging *s, size_t n, strata_error *err)
 {
-    const struct device_ops *ops = s->handle->device->ops;
     int status = STRATA_OK;
     for (size_t i = 0; i < n && status == STRATA_OK; i++) {
         const struct staging_source *from = &s->source[i];
-        if (from->bytes > 0)
-            status = ops->copy(s->stream, s->dst, from->data, from->bytes, COPY_TO_DEVICE,
-                               err);
-        s->dst += from->bytes;
+        status = s->halves ? send_rounded(s, from->data, from->bytes / sizeof(float), err)
+                           : send_bytes(s, from->data, from->bytes, err);
     }
     const int ended = staging_wait(s, status == STRATA_OK ? err : NULL);
     return status != STRATA_OK ? status : ended;
 }
 
-int staging_send_all(struct staging *s, void *dst, const struct staging_source *sources,
-                     size_t n, strata_error *err)
+static int send_sources(struct staging *s, void *dst,
+                        const struct staging_source *sources, size_t n, strata_error *err)
 {
     s->job.piece = send_piece;
     s->dst = dst;
@@ -256,6 +302,20 @@ int staging_send_all(struct staging *s, void *dst, const struct staging_source *
         return s->status;
     const int noted = note_sent(s, s->status == STRATA_OK ? err : NULL);
     return s->status != STRATA_OK ? s->status : noted;
+}
+
+int staging_send_all(struct staging *s, void *dst, const struct staging_source *sources,
+                     size_t n, strata_error *err)
+{
+    s->halves = false;
+    return send_sources(s, dst, sources, n, err);
+}
+
+int staging_send_halves(struct staging *s, void *dst,
+                        const struct staging_source *sources, size_t n, strata_error *err)
+{
+    s->halves = true;
+    return send_sources(s, dst, sources, n, err);
 }
 
 int staging_send(struct staging *s, void *dst, const void *src, size_t bytes,

@@ -39,9 +39,10 @@ struct staging {
     char *dst;
     const struct staging_source *source; /* that is taken next, */
     size_t offset;                       /* from this byte on */
-    size_t bytes, at;                    /* pieces before `at` are taken */
-    size_t piece;                        /* bytes of one, at most STAGING_PIECE */
-    bool by_slots;                       /* else pieces lie as they will in dst */
+    size_t bytes, at; /* of the sources; pieces before `at` are taken */
+    size_t piece;     /* bytes of one, at most STAGING_PIECE */
+    bool by_slots;    /* else pieces lie as they will in dst */
+    bool halves;      /* FP32 becomes FP16 on the way */
     strata_error *err;
     int status;
 };
@@ -58,6 +59,11 @@ int staging_send(struct staging *s, void *dst, const void *src, size_t bytes,
 /* The same of several, one behind the other, in one go. */
 int staging_send_all(struct staging *s, void *dst, const struct staging_source *sources,
                      size_t n, strata_error *err);
+/* Of sources that are whole elements of FP32, aligned as such: dst gets them rounded to
+ * FP16 as reformats round. */
+int staging_send_halves(struct staging *s, void *dst,
+                        const struct staging_source *sources, size_t n,
+                        strata_error *err);
 /* Until all that is on the stream is done. */
 int staging_wait(struct staging *s, strata_error *err);
 /* Waits too, as nothing may still be on its way. */

@@ -8,6 +8,7 @@
  *
  *   schedule      planner, plan -> nodes that run, values, steps
  *   constants     values that no run changes
+ *   rounded       inputs of which FP16 is all that is read
  *   inside        values inside others -> their strides
  *   memory        steps         -> their order, memory shared in place, offsets
  *   memory_order  orders of the steps to try
@@ -143,6 +144,7 @@ struct execution_binding {
     const char *name;
     bool is_input;
     int value; /* its memory is the caller's or the context's */
+    bool rounded; /* an input of FP32 that all who read it round to FP16 first */
 };
 
 /* A tensor that contexts keep: `next` is its value after a run. */
@@ -232,6 +234,8 @@ int execution_lay_inside(struct execution *x, uint64_t workspace, strata_error *
 /* schedule/constants.c: values that are made once, while aliases are not made by the
  * memory planner yet. */
 void execution_find_constants(struct execution *x);
+/* schedule/rounded.c: `rounded` of the inputs, once all steps and places are there. */
+void execution_find_rounded(struct execution *x);
 /* memory.c */
 int execution_place(struct execution *x, strata_error *err);
 /* memory_order.c: orders of the steps to try; *order lists step indices. */

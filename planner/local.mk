@@ -94,6 +94,7 @@ PLANNER_SOURCES = \
 	planner/schedule/constants.c \
 	planner/schedule/inside.c \
 	planner/schedule/place.c \
+	planner/schedule/rounded.c \
 	planner/schedule/schedule.c \
 	planner/schedule/schedule.h \
 	planner/schedule/values.c \

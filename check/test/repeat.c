@@ -9,6 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <strata/half.h>
+
 #include "check/module_range.h"
 #include "check/test/results.h"
 #include "check/test/test.h"
@@ -91,9 +93,65 @@ static void repeat_runs(struct trial *t, int row)
     results_free(&again);
 }
 
+/* What is drawn may be halves already: these lie up to a half's step beside them. */
+static float beside(float x, int64_t k)
+{
+    return x * (1 + (float)(k % 61 + 1) * 0x1p-16f);
+}
+
+static float to_half(float x, int64_t k)
+{
+    (void)k;
+    return strata_float_of_half(strata_half_of_float(x));
+}
+
+/* FP32 inputs, where they lie. */
+static void change_inputs(struct session *s, float (*to)(float, int64_t))
+{
+    for (int i = 0; i < s->node.n_in; i++) {
+        const struct block *b = &s->in_block[i];
+        float *x = (float *)(void *)(b->data + b->lead);
+        for (int64_t k = 0; s->in[i].dtype == STRATA_FP32 && k < s->in[i].size; k++)
+            x[k] = to(x[k], k);
+    }
+}
+
+static void run_rounded(struct trial *t, int row)
+{
+    struct session s = {0};
+    struct results given = {{0}}, rounded = {{0}};
+    char text[256];
+    if (!(t->impl->impl.flags & STRATA_ROUNDS_IN) || !results_exact(t))
+        return;
+    place(t);
+    int status = trial_session(t, &s, row);
+    if (status == STRATA_OK)
+        status = session_open(&s);
+    if (status == STRATA_OK) {
+        change_inputs(&s, beside);
+        status = session_run(&s, session_patterns[0]);
+    }
+    if (status == STRATA_OK && results_read(&given, &s)) {
+        change_inputs(&s, to_half);
+        status = session_run(&s, session_patterns[0]);
+        if (status == STRATA_OK && results_read(&rounded, &s) &&
+            results_differ(&given, &rounded, &s, text, sizeof text)) {
+            session_fault(&s, "rounds-in", "inputs rounded to FP16 before: %s", text);
+            trial_session_problem(t, &s, "rounds-in");
+        }
+    }
+    t->result.runs += status == STRATA_OK;
+    session_close(&s);
+    session_free(&s);
+    results_free(&given);
+    results_free(&rounded);
+}
+
 void check_determinism(struct check_child *c)
 {
     c->target.visit = repeat_runs;
+    cases_run(c, CASES_FEW);
+    c->target.visit = run_rounded;
     cases_run(c, CASES_FEW);
 }
 

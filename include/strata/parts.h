@@ -51,7 +51,8 @@ typedef struct strata_part {
  * or inputs without rows. On the host the calling thread computes as in
  * strata_context_run; a lone part that fills the batch it runs at is read and written in
  * place where its memory is aligned to 256 bytes. Memory of a device other than the
- * context's is copied from one to the other. */
+ * context's is copied from one to the other. An input that all who read it round to FP16
+ * may be so in strata_context_data afterwards. */
 STRATA_API int strata_context_run_parts(strata_context *context, strata_part *parts,
                                         size_t n, strata_error *err);
 

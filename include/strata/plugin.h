@@ -45,7 +45,7 @@ extern "C" {
 #endif
 
 #define STRATA_ABI_MAJOR 1
-#define STRATA_ABI_MINOR 8
+#define STRATA_ABI_MINOR 9
 /* The lowest host minor a module needs; define before including to require more. */
 #ifndef STRATA_ABI_REQUIRED_MINOR
 #define STRATA_ABI_REQUIRED_MINOR 0
@@ -413,7 +413,11 @@ enum {
     /* Adds a residual that lies inside a larger tensor as STRATA_PITCHED_IN has it, at
      * strides of its own, whatever those of the output are; without the flag it is dense.
      * accept, workspace and setup see its strides, and no data (since 1.8). */
-    STRATA_PITCHED_RESIDUAL = 8192
+    STRATA_PITCHED_RESIDUAL = 8192,
+    /* Rounds inputs of FP32 to FP16, to nearest, ties to even, before anything else: of
+     * what was rounded so before, it makes the same, bit for bit. Inputs that come from
+     * the host may then travel as halves (since 1.9). */
+    STRATA_ROUNDS_IN = 16384
 };
 
 /* How a layer is computed: one tactic, on one device, for some rows of formats. */

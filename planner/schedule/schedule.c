@@ -244,7 +244,11 @@ static int schedule(struct schedule *s, strata_error *err)
         execution_find_constants(s->x);
         status = execution_place(s->x, err);
     }
-    return status == STRATA_OK ? execution_keep_states(s->x, err) : status;
+    if (status == STRATA_OK)
+        status = execution_keep_states(s->x, err);
+    if (status == STRATA_OK)
+        execution_find_rounded(s->x);
+    return status;
 }
 
 static int make_indices(struct schedule *s, strata_error *err)

@@ -193,6 +193,8 @@ static const struct fault faults[] = {
     {"ignores pads, it says",
      "-DFLAGS_BLOCKED=STRATA_PAD_IGNORED -DBLOCKED_END='y[0] += 0 * x[t->size - 1]'",
      "value-wrong", ""},
+    {"rounds its input, it says", "-DFLAGS=STRATA_ROUNDS_IN", "rounds-in",
+     "inputs rounded to FP16 before: output 0"},
     {"edits its params", "-DRUN_END='((struct params *)r->params)->bias += 1e-9'",
      "params-modified", "params"},
     {"edits a description", "-DRUN_END='((strata_tensor *)r->out)->reserved[3]++'",

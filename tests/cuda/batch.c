@@ -187,6 +187,66 @@ Test(cuda_batch, requests_get_their_own_rows_back)
     }
 }
 
+/* ---- halves: a first layer that rounds its images ---------------------------------- */
+
+static const char images[] =
+    "[layer conv]\ntype = Convolution\nfilters = 64\nkernel = 7x7\nstride = 2\n"
+    "pad = 3\nweights = w:conv\n[layer act]\ntype = Activation\n"
+    "[layer pool]\ntype = Pooling\nkernel = 3x3\nstride = 2\npad = 1\n"
+    "[layer mean]\ntype = Pooling\nkind = average\nglobal = yes\n"
+    "[layer fc]\ntype = FullyConnected\nunits = 40\nweights = w:fc\n";
+
+enum { IMAGE = 3 * 112 * 112, CLASSES = 40 };
+
+/* One part a row, of memory that is not pinned. */
+static void run_images(strata_context *c, int64_t rows, const float *from, float *y)
+{
+    strata_error err;
+    strata_memory in[MOST], out[MOST];
+    strata_part parts[MOST];
+    for (int64_t i = 0; i < rows; i++) {
+        in[i] = (strata_memory){.data = (void *)(uintptr_t)(from + i * IMAGE),
+                                .bytes = IMAGE * sizeof *from};
+        out[i] = (strata_memory){.data = y + i * CLASSES, .bytes = CLASSES * sizeof *y};
+        parts[i] = (strata_part){.struct_size = sizeof parts[i],
+                                 .rows = 1,
+                                 .inputs = &in[i],
+                                 .outputs = &out[i]};
+    }
+    OK(strata_context_run_parts(c, parts, (size_t)rows, &err));
+}
+
+Test(cuda_batch, images_that_travel_as_halves_give_the_same)
+{
+    static float from[MOST * IMAGE];
+    float y[MOST * CLASSES], got[MOST * CLASSES];
+    struct net n;
+    strata_error err;
+    strata_context *c;
+    strata_destroy(need_cuda());
+    srand((unsigned)time(NULL));
+    OK(open_net_on(&n, "cuda:0",
+                   "[profile]\nN = 1, 3, 8\n[build]\ncosts = analytic\n"
+                   "precision = fp16\nmath = tensor_op\n",
+                   "N x 3 x 112 x 112", "fc", images, &err));
+    cr_expect(n.engine->execution->bindings[0].rounded);
+    OK(strata_context_create(&c, n.engine, n.handle, &err));
+    for (int64_t rows = 1; rows <= MOST; rows++) {
+        for (int i = 0; i < MOST * IMAGE; i++)
+            from[i] = (float)rand() / (float)RAND_MAX * 4 - 2;
+        OK(strata_context_set_batch(c, rows, &err));
+        OK(strata_copy_in(c, 0, from, &err));
+        OK(strata_context_run(c, &err));
+        OK(strata_copy_out(c, 1, y, &err));
+        memset(got, 0xff, sizeof got);
+        run_images(c, rows, from, got);
+        cr_expect_eq(memcmp(got, y, (size_t)rows * CLASSES * sizeof *y), 0, "%lld rows",
+                     (long long)rows);
+    }
+    strata_context_destroy(c);
+    close_net(&n);
+}
+
 /* ---- turns: contexts come and go between others' runs ------------------------------ */
 
 enum { IMAGES = 4, SIDE = 256, IN = IMAGES * 3 * SIDE * SIDE, OUT = IN / 4 };

@@ -28,6 +28,7 @@ CRITERION_TESTS += \
 	tests/engine/sizes/sums \
 	tests/engine/sizes/versions \
 	tests/engine/devices/mixture \
+	tests/engine/devices/rounded \
 	tests/engine/devices/staging \
 	tests/engine/devices/trials \
 	tests/engine/devices/turns \

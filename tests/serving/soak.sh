@@ -76,17 +76,18 @@ module plugins/later later_layers
 export STRATA_DEVICE_PATH="$scratch/devices"
 export STRATA_PLUGIN_PATH="$scratch/plugins" STRATA_PLUGIN_DIR="$scratch/plugins"
 
-# later SIDE WAY NAME...: rows of 3 x SIDE x SIDE, which go to the device in one copy if
-# they are small, else by pieces of several threads
+# later TYPE SIDE WAY NAME...: rows of 3 x SIDE x SIDE, which go to the device in one copy
+# if they are small, else by pieces of several threads, or as halves, as a layer of the
+# type reads them
 later() {
-    side=$1
+    side=$2
     printf '%s\n' '[network]' 'format = 1' 'outputs = y' '[input x]' \
         "shape = N x 3 x $side x $side" '[profile]' 'N = 1, 8, 32' '[layer a]' \
-        'type = Mix' '[layer y]' 'type = Mix' 'sums = 40' >"$scratch/later.ini"
+        "type = $1" '[layer y]' 'type = Mix' 'sums = 40' >"$scratch/later.ini"
     "$strata" build "$scratch/later.ini" -d cuda:0 --quiet -o "$scratch/later.engine" \
         >"$log" 2>&1
     result $? "an engine of rows of $side x $side is built"
-    shift
+    shift 2
     while [ $# -gt 0 ]; do
         expect 0 "^$2: [1-9][0-9]* requests, [1-9][0-9]* rows, 0 bad" \
             "$2, later, rows of $side x $side: none is wrong" \
@@ -94,6 +95,7 @@ later() {
         shift 2
     done
 }
-later 6 0 'batcher over all devices' 1 'contexts in turns' 3 'contexts that come and go'
-later 80 0 'batcher over all devices' 2 'contexts that share'
+later Mix 6 0 'batcher over all devices' 1 'contexts in turns' 3 'contexts that come and go'
+later Mix 80 0 'batcher over all devices' 2 'contexts that share'
+later Halves 80 0 'batcher over all devices' 2 'contexts that share'
 finish

@@ -43,6 +43,16 @@ static void print_proof(const strata_engine *e)
                    100 * plan_gap(p));
 }
 
+/* Inputs that requests may send to the device as halves. On the host nothing travels. */
+static void print_rounded(const struct execution *x)
+{
+    for (size_t i = 0; i < x->n_inputs; i++)
+        if (x->bindings[i].rounded && x->device != STRATA_HOST)
+            tool_print("input %s: all who read it round it to FP16, so requests from "
+                       "memory that is not pinned travel as halves\n",
+                       x->bindings[i].name);
+}
+
 /* What the plan is without, though it costs more so by the prices. */
 static void print_left(const struct planner *planner)
 {
@@ -73,6 +83,7 @@ void explain_print_summary(const strata_engine *e)
         "once\n",
         (double)e->weight_bytes / 1048576, (double)x->arena_bytes / 1048576,
         (double)x->arena_bound / 1048576);
+    print_rounded(x);
     print_trade(e);
     print_left(planner);
     explain_print_wishes(e);

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strata/half.h>
 #include <time.h>
 
 TestSuite(staging, .timeout = 300);
@@ -296,4 +297,55 @@ Test(staging, without_pinned_memory_the_device_copies_by_itself)
     strata_destroy(h);
     free(src);
     free(dst);
+}
+
+/* ---- halves ------------------------------------------------------------------------ */
+
+static void send_halves(strata_handle *h, bool keeps)
+{
+    enum { FLOATS = LARGEST / 4, FIRST = 3 * STAGING_PIECE / 4 + 17 };
+    float *src = malloc(FLOATS * sizeof *src);
+    uint16_t *dst = malloc((FLOATS + 1) * sizeof *dst);
+    strata_error err;
+    struct staging s;
+    size_t wrong = 0;
+    cr_assert(src && dst);
+    const struct staging_source sources[] = {
+        {src, FIRST * sizeof *src},
+        {src, 0},
+        {src + FIRST, (FLOATS - FIRST) * sizeof *src}};
+    fill((unsigned char *)src, FLOATS * sizeof *src, (unsigned)time(NULL));
+    dst[FLOATS] = 0xa5a5;
+    staging_open(&s, h, h->stream);
+    if (keeps)
+        staging_keep(&s);
+    cr_expect_eq(staging_send_halves(&s, dst, sources, 3, &err), STRATA_OK);
+    cr_expect_eq(staging_wait(&s, &err), STRATA_OK);
+    for (size_t i = 0; i < FLOATS; i++)
+        wrong += dst[i] != strata_half_of_float(src[i]);
+    cr_expect_eq(wrong, 0, "%zu of %d", wrong, FLOATS);
+    cr_expect_eq(dst[FLOATS], 0xa5a5);
+    cr_expect_eq(staging_send_all(&s, src, &(struct staging_source){dst, 9}, 1, &err),
+                 STRATA_OK);
+    cr_expect_eq(staging_wait(&s, &err), STRATA_OK);
+    cr_expect_eq(memcmp(src, dst, 9), 0, "what is sent next is as it is");
+    staging_close(&s);
+    free(src);
+    free(dst);
+}
+
+Test(staging, floats_arrive_as_halves_by_every_way)
+{
+    strata_handle *h;
+    strata_error err;
+    cr_assert_eq(strata_create(&h, "host", &err), STRATA_OK);
+    send_halves(h, false);
+    send_halves(h, true);
+    const struct device_ops *before = h->device->ops;
+    failing = *before;
+    failing.host_memory = no_host_memory;
+    h->device->ops = &failing;
+    send_halves(h, true);
+    h->device->ops = before;
+    strata_destroy(h);
 }
