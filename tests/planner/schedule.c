@@ -117,3 +117,35 @@ Test(schedule, an_order_with_less_memory_is_found)
     cr_expect_geq(s.execution->arena_bound, wide);
     planning_close(&s);
 }
+
+/* ---- inputs of which FP16 is all that is read ----------------------------------------
+ */
+
+#define IMAGES                                                                           \
+    "[weights w]\nrandom = 1\n[input x]\nshape = 8 x 3 x 112 x 112\n"                    \
+    "[layer conv]\ntype = Convolution\nfilters = 64\nkernel = 7x7\nstride = 2\n"         \
+    "pad = 3\nweights = w\n"
+
+static bool is_rounded(const char *ini, const char *precision)
+{
+    const char *const set[] = {"build.costs=analytic", "build.math=tensor_op", precision};
+    struct planning s;
+    cr_assert_eq(planning_load(&s, spill_text("net.ini", ini), NULL, set, 3), STRATA_OK,
+                 "%s", s.err.message);
+    if (!planning_has_cuda(&s)) {
+        planning_close(&s);
+        cr_skip_test("no impls for CUDA were built");
+    }
+    s.device = planning_cuda();
+    cr_assert_eq(planning_make(&s, NULL), STRATA_OK, "%s", s.err.message);
+    const bool rounded = s.execution->bindings[0].rounded;
+    planning_close(&s);
+    return rounded;
+}
+
+Test(schedule, images_that_all_readers_round_are_known)
+{
+    static const char alone[] = "[network]\nformat = 1\noutputs = conv\n" IMAGES;
+    cr_expect(is_rounded(alone, "build.precision=fp16"));
+    cr_expect_not(is_rounded(alone, "build.precision=fp32"));
+}
