@@ -179,10 +179,11 @@ static bool is_sent(struct parts_room *room, const struct parts_run *run, size_t
     return bytes > PARTS_SMALL;
 }
 
-/* Whether they may travel as halves: all who read the input round it, they are whole
- * elements, and the arena, whose values no run under way needs on this stream, has room.
+/* Whether they travel as halves: all who read the input round it, they are whole elements
+ * and enough, and the arena, whose values no run under way needs on this stream, has
+ * room.
  */
-static bool may_round(const struct parts_room *room, size_t index)
+static bool are_rounded(const struct parts_room *room, size_t index)
 {
     const strata_context *run = room->context->active;
     size_t bytes = 0;
@@ -192,7 +193,7 @@ static bool may_round(const struct parts_room *room, size_t index)
             return false;
         bytes += s->bytes;
     }
-    return run->execution->bindings[index].rounded &&
+    return run->execution->bindings[index].rounded && bytes >= PARTS_HALVES &&
            bytes / 2 <= (size_t)run->arena_bytes;
 }
 
@@ -224,9 +225,10 @@ static int send_sources(struct parts_room *room, size_t index, char *data,
     for (size_t i = 0; i < room->n_sources; i++)
         c->calls.copied_in += room->sources[i].bytes;
     room->staging.stream = c->stream;
-    return may_round(room, index) ? send_rounded(room, (float *)(void *)data, err)
-                                  : staging_send_all(&room->staging, data, room->sources,
-                                                     room->n_sources, err);
+    return are_rounded(room, index)
+               ? send_rounded(room, (float *)(void *)data, err)
+               : staging_send_all(&room->staging, data, room->sources, room->n_sources,
+                                  err);
 }
 
 /* Whether its parts are staged: all of them are memory of the host. */

@@ -196,7 +196,7 @@ static const char images[] =
     "[layer mean]\ntype = Pooling\nkind = average\nglobal = yes\n"
     "[layer fc]\ntype = FullyConnected\nunits = 40\nweights = w:fc\n";
 
-enum { IMAGE = 3 * 112 * 112, CLASSES = 40 };
+enum { IMAGE = 3 * 224 * 224, CLASSES = 40 };
 
 /* One part a row, of memory that is not pinned. */
 static void run_images(strata_context *c, int64_t rows, const float *from, float *y)
@@ -228,7 +228,7 @@ Test(cuda_batch, images_that_travel_as_halves_give_the_same)
     OK(open_net_on(&n, "cuda:0",
                    "[profile]\nN = 1, 3, 8\n[build]\ncosts = analytic\n"
                    "precision = fp16\nmath = tensor_op\n",
-                   "N x 3 x 112 x 112", "fc", images, &err));
+                   "N x 3 x 224 x 224", "fc", images, &err));
     cr_expect(n.engine->execution->bindings[0].rounded);
     OK(strata_context_create(&c, n.engine, n.handle, &err));
     for (int64_t rows = 1; rows <= MOST; rows++) {

@@ -97,5 +97,5 @@ later() {
 }
 later Mix 6 0 'batcher over all devices' 1 'contexts in turns' 3 'contexts that come and go'
 later Mix 80 0 'batcher over all devices' 2 'contexts that share'
-later Halves 80 0 'batcher over all devices' 2 'contexts that share'
+later Halves 200 0 'batcher over all devices' 2 'contexts that share'
 finish
