@@ -28,8 +28,8 @@ tests_layers_pointwise_source_SOURCES = tests/layers/pointwise_source.c \
 	plugins/common/pointwise/program.c plugins/common/pointwise/program.h \
 	plugins/pointwise/source.c plugins/pointwise/source.h
 # As the plugin has it: it is to tell a NaN with the plugin's flags.
-tests_layers_rnn_steps_SOURCES = tests/layers/rnn_steps.c plugins/rnn/bytes.c \
-	plugins/rnn/host.h
+tests_layers_rnn_steps_SOURCES = tests/layers/rnn_steps.c plugins/rnn/bytes/count.c \
+	plugins/rnn/bytes/digits.c plugins/rnn/host.h
 tests_layers_rnn_steps_CFLAGS = $(plugins_rnn_la_CFLAGS)
 if HAVE_DNNL
 CRITERION_TESTS += tests/layers/onednn
