@@ -122,6 +122,7 @@ NETWORK_SOURCES = \
 	network/import/pattern/scores.c \
 	network/import/pattern/scores.h \
 	network/import/pattern/shuffle.c \
+	network/import/pattern/steps/steps.c \
 	network/import/pattern/table.c \
 	network/import/pattern/view.c \
 	network/import/pattern/view.h \

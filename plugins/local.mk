@@ -6,6 +6,7 @@ LDFLAGS_FOR_PLUGINS = $(AM_LDFLAGS) -module -avoid-version -shared -no-undefined
 if !SANITIZED
 LDFLAGS_FOR_PLUGINS += -Wl,-z,defs
 endif
+LDFLAGS_FOR_PLUGINS += -Wl,--wrap=GOMP_parallel -Wl,plugins/common/team/libteam.a
 CFLAGS_FOR_PLUGINS = $(AM_CFLAGS) -O3 $(VECTOR_CFLAGS)
 CPPFLAGS_FOR_CUDA_PLUGINS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 
@@ -16,6 +17,7 @@ ONEDNN_SOURCES =
 CUBLASLT_SOURCES =
 include $(srcdir)/plugins/layers.mk
 
+$(plugin_LTLIBRARIES) $(device_LTLIBRARIES) $(check_LTLIBRARIES): plugins/common/team/libteam.a
 EXTRA_DIST += $(CUDA_PLUGIN_KERNELS)
 if HAVE_CUDA
 -include $(CUDA_PLUGIN_KERNELS:.cu=.d)

@@ -21,6 +21,11 @@ struct rnn_sums {
     const float *own;  /* where the last gate of all rows begins instead, to be put a gate
                           further on; or NULL */
     const float *step; /* gates x lanes: what a panel of bytes counts; of floats NULL */
+    /* With digits: those of the rows, what they count (0: there are none), and gates x
+     * lanes where the high digits' sums begin. */
+    const uint8_t *digits[RNN_ROWS];
+    float unit[RNN_ROWS];
+    const int32_t *less;
 };
 
 typedef void (*rnn_sum)(const struct rnn_sums *s, int64_t k, const void *panel);

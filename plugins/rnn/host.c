@@ -28,20 +28,32 @@ static size_t furnish(const struct rnn_plan *p, int32_t dtype, char *base,
     const int64_t units = rnn_panels(p) * RNN_LANES, rows = p->steps * p->batch;
     const int64_t states = p->directions * p->batch;
     size_t used = 0;
-    float *length;
+    const int has_digits = rnn_may_have_digits(p);
+    const int64_t deepest = rnn_whole_lanes(
+        p->layers > 1 && p->directions * p->hidden > p->inputs ? p->directions * p->hidden
+                                                               : p->inputs);
+    float *length, *beyond[2];
     if (!take(&used, rows, dtype == STRATA_FP32 ? 0 : p->inputs, base, &room->x) ||
         !take(&used, rows, p->directions * units * p->gates, base, &room->sums) ||
         !take(&used, states, units, base, &room->h[0]) ||
         !take(&used, states, units, base, &room->h[1]) ||
         !take(&used, states, units, base, &room->c) ||
         !take(&used, states, units, base, &room->reset) ||
-        !take(&used, p->batch, 2, base, &length))
+        !take(&used, p->batch, 2, base, &length) ||
+        !take(&used, has_digits ? rows : 0, deepest, base, &room->x_digits) ||
+        !take(&used, has_digits ? rows : 0, 1, base, &room->x_unit) ||
+        !take(&used, has_digits ? states : 0, units, base, &room->h_digits[0]) ||
+        !take(&used, has_digits ? states : 0, units, base, &room->h_digits[1]) ||
+        !take(&used, has_digits ? states : 0, 2, base, &beyond[0]) ||
+        !take(&used, has_digits ? states : 0, 2, base, &beyond[1]))
         return SIZE_MAX;
     for (int i = 0; i < 2; i++)
         if (!take(&used, rows, p->layers > 1 + i ? p->directions * p->hidden : 0, base,
                   &room->between[i]))
             return SIZE_MAX;
     room->length = (int64_t *)(void *)length;
+    for (int i = 0; i < 2; i++)
+        room->beyond[i] = (int64_t *)(void *)beyond[i];
     return used;
 }
 
@@ -70,6 +82,19 @@ static void begin(const struct rnn_job *j, float *to, int input)
     for (int64_t i = 0; i < lines && given; i++)
         element_load_row(to + i * j->units, given, j->r->in[input].dtype,
                          (first + i) * p->hidden, 1, p->hidden);
+}
+
+/* Digits of the first states. */
+static void begin_digits(const struct rnn_job *j)
+{
+    const int64_t lines = j->p.directions * j->p.batch;
+    for (int64_t i = 0; i < lines && j->host->packing == RNN_DIGITS; i++) {
+        j->room.beyond[0][i] = j->room.beyond[1][i] = -1;
+        for (int64_t at = i * j->units; at < (i + 1) * j->units; at += RNN_LANES)
+            if (!rnn_digits_of_states((uint8_t *)(j->room.h_digits[0] + at),
+                                      j->room.h[0] + at))
+                j->room.beyond[0][i] = 0;
+    }
 }
 
 static void end(const struct rnn_job *j)
@@ -145,6 +170,7 @@ int rnn_host_run(const strata_run *r)
         begin(&j, j.room.c, RNN_C0);
         memcpy(j.room.h[1], j.room.h[0],
                (size_t)(p->directions * p->batch * j.units) * sizeof(float));
+        begin_digits(&j);
         rnn_walk_steps(&j);
         end(&j);
     }

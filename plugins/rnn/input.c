@@ -42,6 +42,11 @@ static void advance(const struct rnn_job *j, int direction, int64_t panel,
     }
 }
 
+static uint8_t *x_digits(const struct rnn_job *j, int64_t row)
+{
+    return (uint8_t *)(j->room.x_digits + row * rnn_whole_lanes(j->depth));
+}
+
 static void multiply(const struct rnn_job *j, int direction, int64_t panel, int64_t from,
                      int64_t to)
 {
@@ -54,6 +59,8 @@ static void multiply(const struct rnn_job *j, int direction, int64_t panel, int6
     struct place at = place_of(j, direction, panel, from);
     if (line->step[0])
         s.step = line->step[0] + panel * gates * RNN_LANES;
+    if (line->less[0])
+        s.less = line->less[0] + panel * gates * RNN_LANES;
     for (int64_t row = from; row < to;) {
         int index;
         const int rows = portion(to - row, &index);
@@ -61,9 +68,16 @@ static void multiply(const struct rnn_job *j, int direction, int64_t panel, int6
             s.a[m] = j->x + at.x;
             s.start[m] = bias;
             s.sum[m] = j->room.sums + at.sum;
+            if (j->host->packing == RNN_DIGITS) {
+                s.digits[m] = x_digits(j, row);
+                s.unit[m] = j->room.x_unit[row];
+            }
             advance(j, direction, panel, &at);
         }
-        j->code->sum[j->host->bytes][index][spans[gates]](&s, j->depth, weight);
+        if (j->host->packing == RNN_DIGITS)
+            rnn_sum_digits(&s, rows, j->depth, weight);
+        else
+            j->code->sum[j->host->packing][index][spans[gates]](&s, j->depth, weight);
     }
 }
 
@@ -82,6 +96,16 @@ static void skip(const struct rnn_job *j, int direction, int64_t panel, int64_t 
     }
 }
 
+static void make_digits(const struct rnn_job *j, int64_t rows)
+{
+#pragma omp parallel for schedule(static) if (rows * j->depth > (int64_t)TEAM_WORK / 4)
+    for (int64_t row = 0; row < rows; row++) {
+        const float *x =
+            j->x + row / j->p.batch * j->x_step + row % j->p.batch * j->x_row;
+        j->room.x_unit[row] = rnn_digits_of_row(x_digits(j, row), x, j->depth);
+    }
+}
+
 void rnn_sum_inputs(const struct rnn_job *j)
 {
     const struct rnn_plan *p = &j->p;
@@ -89,6 +113,8 @@ void rnn_sum_inputs(const struct rnn_job *j)
     const int64_t tasks = p->directions * j->panels * blocks;
     const int multiplies = rnn_multiplies(p, j->layer);
     const double work = (double)p->steps * rnn_step_work(j, j->depth);
+    if (multiplies && j->host->packing == RNN_DIGITS)
+        make_digits(j, rows);
 #pragma omp parallel for schedule(static) if (work > TEAM_WORK)
     for (int64_t i = 0; i < tasks; i++) {
         const int64_t from = i % blocks * BLOCK;

@@ -14,6 +14,11 @@ struct rnn_room {
     float *between[2]; /* T x B x D*H: outputs of layers, in turns */
     float *h[2], *c, *reset; /* D x B x units; h in turns of steps */
     int64_t *length;         /* B */
+    /* With digits, 4 bytes a number: those of rows of the input, up to lanes, and what
+     * they count; of h, and the last step that began with a state beyond them, D x B,
+     * both in turns as h is. */
+    float *x_digits, *x_unit, *h_digits[2];
+    int64_t *beyond[2];
 };
 
 struct rnn_job {
@@ -29,6 +34,12 @@ struct rnn_job {
     const float *x;
     int64_t x_step, x_row, depth;
 };
+
+/* Numbers of a row of the input with digits. */
+static inline int64_t rnn_whole_lanes(int64_t n)
+{
+    return (n + RNN_LANES - 1) / RNN_LANES * RNN_LANES;
+}
 
 /* Place of the gates of a row of a panel in room.sums. */
 static inline int64_t rnn_sums_place(const struct rnn_job *j, int64_t t, int64_t row,

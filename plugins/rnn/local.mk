@@ -1,6 +1,7 @@
 plugin_LTLIBRARIES += plugins/rnn.la
 plugins_rnn_la_SOURCES = \
-	plugins/rnn/bytes.c \
+	plugins/rnn/bytes/count.c \
+	plugins/rnn/bytes/digits.c \
 	plugins/rnn/cell.h \
 	plugins/rnn/cell_avx512.h \
 	plugins/rnn/code.c \

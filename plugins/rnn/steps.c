@@ -59,6 +59,24 @@ static int next_group(const struct rnn_job *j, const struct turn *t, int64_t *at
     return n > 0;
 }
 
+/* Whether the states that a step begins with are beyond digits: who has found so was
+ * before the meeting. */
+static int is_beyond(const struct rnn_job *j, int64_t state, int64_t step)
+{
+    return __atomic_load_n(&j->room.beyond[step % 2][state], __ATOMIC_RELAXED) == step;
+}
+
+/* The next states' digits. */
+static void put_digits(const struct rnn_job *j, const struct turn *t,
+                       const struct group *g)
+{
+    float *to = j->room.h_digits[(t->i + 1) % 2];
+    int64_t *beyond = j->room.beyond[(t->i + 1) % 2] + t->direction * j->p.batch;
+    for (int m = 0; m < g->n; m++)
+        if (!rnn_digits_of_states((uint8_t *)(to + g->state[m]), g->h + m * RNN_LANES))
+            __atomic_store_n(&beyond[g->row[m]], t->i + 1, __ATOMIC_RELAXED);
+}
+
 /* Gates from `first` on go on from the inputs' sums with those of `from`, states. own:
  * gru's candidate begins with its bias, and is left to the reset. */
 static void recur(const struct rnn_job *j, const struct turn *t, struct group *g,
@@ -70,13 +88,24 @@ static void recur(const struct rnn_job *j, const struct turn *t, struct group *g
     struct rnn_sums s = {.gate = g->apart, .own = own};
     if (line->step[1])
         s.step = line->step[1] + t->panel * j->p.gates * RNN_LANES;
+    if (line->less[1])
+        s.less = line->less[1] + t->panel * j->p.gates * RNN_LANES;
     for (int m = 0; m < 1 << g->index; m++) {
         const int row = m < g->n ? m : g->n - 1;
         s.a[m] = from + g->state[row] - t->panel * RNN_LANES;
         s.start[m] = j->room.sums + g->z[row] + first * RNN_LANES;
         s.sum[m] = g->sum + first * g->apart + m * RNN_LANES;
+        if (j->host->packing == RNN_DIGITS) {
+            const int64_t state = t->direction * j->p.batch + g->row[row];
+            const float *digits = j->room.h_digits[t->i % 2] + state * j->units;
+            s.digits[m] = (const uint8_t *)digits;
+            s.unit[m] = is_beyond(j, state, t->i) ? 0 : 0x1p-23f;
+        }
     }
-    j->code->sum[j->host->bytes][g->index][span](&s, j->p.hidden, weight);
+    if (j->host->packing == RNN_DIGITS)
+        rnn_sum_digits(&s, g->n, j->p.hidden, weight);
+    else
+        j->code->sum[j->host->packing][g->index][span](&s, j->p.hidden, weight);
 }
 
 /* ---- cells ---------------------------------------------------------------------------
@@ -175,6 +204,8 @@ static void put(const struct rnn_job *j, const struct turn *t, const struct grou
     for (int m = 0; m < g->n; m++)
         place[m] = output_place(j, t, g->time[m], g->row[m]);
     j->code->scatter(j->room.h[(t->i + 1) % 2], g->state, g->h, g->n);
+    if (j->host->packing == RNN_DIGITS)
+        put_digits(j, t, g);
     if (dtype == STRATA_FP32 && n == RNN_LANES)
         j->code->scatter(to, place, g->h, g->n);
     else

@@ -9,6 +9,7 @@ CRITERION_TESTS += \
 	tests/layers/onnx_cases \
 	tests/layers/pointwise_source \
 	tests/layers/rnn_steps \
+	tests/layers/team \
 	tests/layers/values \
 	tests/layers/windows
 tests_layers_cast_SOURCES = tests/layers/cast.c tests/formats/reference.h
@@ -28,9 +29,12 @@ tests_layers_pointwise_source_SOURCES = tests/layers/pointwise_source.c \
 	plugins/common/pointwise/program.c plugins/common/pointwise/program.h \
 	plugins/pointwise/source.c plugins/pointwise/source.h
 # As the plugin has it: it is to tell a NaN with the plugin's flags.
-tests_layers_rnn_steps_SOURCES = tests/layers/rnn_steps.c plugins/rnn/bytes.c \
-	plugins/rnn/host.h
+tests_layers_rnn_steps_SOURCES = tests/layers/rnn_steps.c plugins/rnn/bytes/count.c \
+	plugins/rnn/bytes/digits.c plugins/rnn/host.h
 tests_layers_rnn_steps_CFLAGS = $(plugins_rnn_la_CFLAGS)
+# As plugins are linked.
+tests_layers_team_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=GOMP_parallel
+tests_layers_team_LDADD = plugins/common/team/libteam.a $(LDADD)
 if HAVE_DNNL
 CRITERION_TESTS += tests/layers/onednn
 tests_layers_onednn_SOURCES = tests/layers/onednn.c tests/layers/onednn_problems.c \

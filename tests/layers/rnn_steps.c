@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The step that the weights of an RNN are whole numbers of, which decides whether they
- * are packed as bytes.
+ * are packed as bytes, and products of those.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -29,4 +29,101 @@ Test(rnn_steps, a_row_with_what_is_no_number_has_none)
                 cr_expect_eq(rnn_find_step(row, 3, 1), -1, "%g and %d", (double)odd[i],
                              other);
             }
+}
+
+enum { DEEP = 37, FOURS = (DEEP + 3) / 4, GATES = 4, COLUMNS = GATES * RNN_LANES };
+
+/* Weights of a panel: [four][gate][lane][of the four], and what high digits begin with.
+ */
+static void fill_panel(int8_t *panel, int32_t *less)
+{
+    memset(panel, 0, FOURS * COLUMNS * 4);
+    memset(less, 0, COLUMNS * sizeof *less);
+    for (int k = 0; k < DEEP; k++)
+        for (int c = 0; c < COLUMNS; c++) {
+            const int n = (k * 31 + c * 17) % 255 - 127;
+            panel[(k / 4 * COLUMNS + c) * 4 + k % 4] = (int8_t)n;
+            less[c] -= 128 * n;
+        }
+}
+
+/* The largest difference of a sum of row m to that in FP64, of the sum of sizes; NaN
+ * where one of both is. */
+static double off_by(const struct rnn_sums *s, int m, const int8_t *panel)
+{
+    double most = 0;
+    for (int c = 0; c < COLUMNS; c++) {
+        double sum = s->start[m][c], sizes = fabs(sum);
+        for (int k = 0; k < DEEP; k++) {
+            const double w = panel[(k / 4 * COLUMNS + c) * 4 + k % 4];
+            sum += w * s->step[c] * s->a[m][k];
+            sizes += fabs(w * s->step[c] * s->a[m][k]);
+        }
+        const double off = fabs(s->sum[m][c] - sum) / sizes;
+        most = off > most || isnan(off) ? off : most;
+    }
+    return most;
+}
+
+/* Three rows: two at once and one alone; scale times numbers, and `odd` among them. */
+static double off_with(float scale, float odd)
+{
+    static int8_t panel[FOURS * COLUMNS * 4];
+    static int32_t less[COLUMNS];
+    static uint8_t digits[3][FOURS * 64];
+    static float row[3][DEEP], start[COLUMNS], step[COLUMNS], sum[3][COLUMNS];
+    struct rnn_sums s = {.gate = RNN_LANES, .step = step, .less = less};
+    double most = 0;
+    fill_panel(panel, less);
+    for (int c = 0; c < COLUMNS; c++) {
+        start[c] = (float)(c - 20) * scale;
+        step[c] = 0.01f * (float)(c + 1);
+    }
+    for (int m = 0; m < 3; m++) {
+        for (int k = 0; k < DEEP; k++)
+            row[m][k] = scale * sinf((float)(m * DEEP + k));
+        row[m][m * 9] = odd;
+        s.a[m] = row[m];
+        s.start[m] = start;
+        s.sum[m] = sum[m];
+        s.digits[m] = digits[m];
+        s.unit[m] = rnn_digits_of_row(digits[m], row[m], DEEP);
+    }
+    rnn_sum_digits(&s, 3, DEEP, panel);
+    for (int m = 0; m < 3; m++) {
+        const double off = off_by(&s, m, panel);
+        most = off > most || isnan(off) ? off : most;
+    }
+    return most;
+}
+
+Test(rnn_steps, sums_of_digits_are_as_far_off_as_floats)
+{
+    static const float scales[] = {1, 1e-3f, 700, 1e20f, 1e-25f};
+    if (!rnn_has_digits())
+        cr_skip_test("this processor has no AVX-512 VNNI");
+    for (int i = 0; i < 5; i++) {
+        const double off = off_with(scales[i], 0);
+        cr_expect_lt(off, 2e-7, "%g: %g", (double)scales[i], off);
+    }
+}
+
+/* They are not made digits. */
+Test(rnn_steps, sums_of_what_is_no_number_are_none)
+{
+    static const float odd[] = {NAN, INFINITY, -INFINITY};
+    uint8_t digits[64];
+    float h[RNN_LANES] = {1, -1, 0.5f};
+    if (!rnn_has_digits())
+        cr_skip_test("this processor has no AVX-512 VNNI");
+    cr_expect(rnn_digits_of_states(digits, h));
+    for (int i = 0; i < 3; i++) {
+        h[7] = odd[i];
+        cr_expect_not(rnn_digits_of_states(digits, h));
+        cr_expect(isnan(off_with(1, odd[i])));
+    }
+    cr_expect_lt(off_with(1, 1e35f), 2e-7);
+    cr_expect_lt(off_with(1e-35f, 0), 2e-7);
+    h[7] = 1.001f;
+    cr_expect_not(rnn_digits_of_states(digits, h));
 }

@@ -7,7 +7,7 @@
 extern const struct pattern_table pattern_attentions, pattern_bounds, pattern_activations,
     pattern_columns, pattern_concatenations, pattern_dynamic, pattern_flats,
     pattern_normalizations, pattern_orders, pattern_places, pattern_products,
-    pattern_regions, pattern_scales, pattern_shuffles, pattern_windows;
+    pattern_regions, pattern_scales, pattern_shuffles, pattern_steps, pattern_windows;
 
 /* clang-format off: a step a line */
 const struct pattern_table *const pattern_tables[] = {
@@ -18,6 +18,7 @@ const struct pattern_table *const pattern_tables[] = {
     &pattern_places,
     &pattern_activations,
     &pattern_normalizations,
+    &pattern_steps,
     &pattern_orders,
     &pattern_products,
     &pattern_columns,

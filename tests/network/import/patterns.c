@@ -51,6 +51,12 @@
     "axis=0; k0 = Gather b <1> axis=0; v = Gather b <2> axis=0; k = Transpose k0 "       \
     "perm=0,1,3,2; "
 
+/* Row i of x, and what a cell makes of it. */
+#define ROW_OF(name, i) name " = Gather x <" i "> axis=0; "
+#define CELL_WEIGHTS "w = Identity {6x8}; v = Identity {6}; "
+#define CELL(name, i)                                                                    \
+    ROW_OF(name, i) name "1 = Gemm " name " w v transB=1 alpha=1.0 beta=1.0; "
+
 static const struct pattern_case cases[] = {
     /* attention */
     {APART,
@@ -308,6 +314,48 @@ static const struct pattern_case cases[] = {
      NULL},
     {X, "y = core::Pooling x global=1 kind=average", "core::Pooling", "global = yes\n",
      NULL},
+    /* rows of one product */
+    {"x=3x2x8",
+     CELL_WEIGHTS CELL("a", "0") CELL("b", "1")
+         CELL("h", "-1") "d = Tanh a1; "
+                         "e = Add d b1; f = Tanh e; y = Add f h1",
+     "MatrixMultiply Slice Activation Slice ElementWise Activation Slice ElementWise "
+     "Shuffle",
+     "transpose_b = yes\n", NULL},
+    {"x=2x3x8",
+     "w = Identity {8x6}; " ROW_OF("a", "0")
+         ROW_OF("b", "1") "c = MatMul a w; d = MatMul b w; y = Sub c d",
+     "MatrixMultiply Slice Slice ElementWise Shuffle", NULL, NULL},
+    {"x=3x2x8",
+     "w = Identity {8x6}; a = Gather x <0> axis=1; b = Gather x <1> axis=-2; "
+     "c = MatMul a w; d = MatMul b w; y = Sub c d",
+     "MatrixMultiply Slice Slice ElementWise Shuffle", NULL, NULL},
+    {"x=2x3x8",
+     "w = Identity {8x6}; a,b,h = Split x axis=1 num_outputs=3; c = Squeeze a [1]; "
+     "d = Squeeze h [1]; e = MatMul c w; f = MatMul d w; y = Sub e f",
+     "MatrixMultiply Slice Slice ElementWise Shuffle", NULL, NULL},
+    {"x=2x4x8",
+     "w = Identity {8x6}; a,b,h = Split x [2,1,1] axis=1; c = Squeeze b [1]; "
+     "d = Squeeze h [1]; e = MatMul c w; f = MatMul d w; y = Sub e f",
+     "MatrixMultiply Slice Slice ElementWise Shuffle", NULL, NULL},
+    /* one of two constants, fewer than half of the rows, others along the way */
+    {"x=2x3x8",
+     "w = Identity {8x6}; " ROW_OF("a", "0")
+         ROW_OF("b", "1") "c = MatMul a w; d = MatMul b {8x6}; y = Sub c d",
+     "Slice MatrixMultiply Slice MatrixMultiply ElementWise Shuffle", NULL, NULL},
+    {"x=5x2x8",
+     "w = Identity {8x6}; " ROW_OF("a", "0")
+         ROW_OF("b", "1") "c = MatMul a w; d = MatMul b w; y = Sub c d",
+     "Slice MatrixMultiply Slice MatrixMultiply ElementWise Shuffle", NULL, NULL},
+    {"x=3x8x2",
+     "w = Identity {8x6}; a = Gather x <0> axis=2; b = Gather x <1> axis=2; "
+     "c = MatMul a w; d = MatMul b w; y = Sub c d",
+     "Slice FullyConnected Shuffle Slice FullyConnected Shuffle ElementWise", NULL, NULL},
+    {"x=2x2x8",
+     "w = Identity {6x8}; v = Identity {6}; " ROW_OF("a", "0") ROW_OF(
+         "b",
+         "1") "c = Gemm a w v transB=1 alpha=0.5; d = Gemm b w v transB=1; y = Sub c d",
+     "Slice MatrixMultiply Slice MatrixMultiply ElementWise Shuffle", NULL, NULL},
     /* operands that stretch */
     {"x=2x3x8 c=2x1x8", "e = Expand c [2,3,8]; y = Div x e", "ElementWise", NULL, NULL},
     {"x=2x3x8 c=2x1x8", "e = Expand c [2,3,8]; y = Add e x", "ElementWise", NULL, NULL},

@@ -5,10 +5,11 @@
  *
  *     t = Transpose x perm=0,2,1; y = MatMul t {3x4}
  *
- * A name is a value, a number a scalar of FP32, {3x4} random FP32 of these dims, {3}*1
- * one number in all of them, [1,-1] integers, <1> one of rank 0; - an input that is
- * absent. An attribute is an integer, a number with a point, a list with commas (one of
- * one ends in a comma) or a word.
+ * A name is a value (up to three before the '=', with commas between them), a number a
+ * scalar of FP32, {3x4} random FP32 of these dims, {3}*1 one number in all of them,
+ * [1,-1] integers, <1> one of rank 0; - an input that is absent. An attribute is an
+ * integer, a number with a point, a list with commas (one of one ends in a comma) or a
+ * word.
  */
 #ifndef TESTS_NETWORK_IMPORT_STATEMENTS_H
 #define TESTS_NETWORK_IMPORT_STATEMENTS_H
@@ -22,7 +23,12 @@
 
 #include "io/onnx/model.h"
 
-enum { MODEL_TEXT_MOST = 32, MODEL_TEXT_PORTS = 6, MODEL_TEXT_NUMBERS = 8192 };
+enum {
+    MODEL_TEXT_MOST = 32,
+    MODEL_TEXT_PORTS = 6,
+    MODEL_TEXT_OUTPUTS = 3,
+    MODEL_TEXT_NUMBERS = 8192
+};
 
 struct model_text {
     struct onnx_model model;
@@ -31,7 +37,7 @@ struct model_text {
     struct onnx_node nodes[MODEL_TEXT_MOST];
     struct onnx_tensor constants[MODEL_TEXT_MOST];
     struct onnx_attribute attributes[MODEL_TEXT_MOST][MODEL_TEXT_PORTS];
-    const char *ports[MODEL_TEXT_MOST][MODEL_TEXT_PORTS + 1];
+    const char *ports[MODEL_TEXT_MOST][MODEL_TEXT_PORTS + MODEL_TEXT_OUTPUTS];
     int64_t lists[MODEL_TEXT_MOST * MODEL_TEXT_PORTS];
     double numbers[MODEL_TEXT_NUMBERS];
     size_t n_lists, n_numbers;
@@ -129,6 +135,17 @@ static inline void model_text_op(struct onnx_node *n, char *word)
     }
 }
 
+static inline void model_text_outputs(struct model_text *t, struct onnx_node *n,
+                                      char *names)
+{
+    const char **out = &t->ports[n - t->nodes][MODEL_TEXT_PORTS];
+    for (char *name; (name = strsep(&names, ","));) {
+        cr_assert_lt(n->n_outputs, MODEL_TEXT_OUTPUTS);
+        out[n->n_outputs++] = name;
+    }
+    n->name = out[0];
+}
+
 static inline void model_text_node(struct model_text *t, char *statement)
 {
     const size_t i = t->model.graph.n_nodes++;
@@ -139,14 +156,13 @@ static inline void model_text_node(struct model_text *t, char *statement)
                             .overload = "",
                             .inputs = t->ports[i],
                             .outputs = &t->ports[i][MODEL_TEXT_PORTS],
-                            .n_outputs = 1,
                             .attributes = t->attributes[i]};
     for (int k = 0; (word = strsep(&rest, " "));) {
         char *equals = strchr(word, '=');
         if (!*word || (k == 1 && equals == word))
             continue;
         if (k++ == 0)
-            n->name = t->ports[i][MODEL_TEXT_PORTS] = word;
+            model_text_outputs(t, n, word);
         else if (k == 2)
             model_text_op(n, word);
         else if (equals) {

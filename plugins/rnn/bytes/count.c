@@ -6,8 +6,7 @@
  */
 #include "plugins/rnn/host.h"
 
-#define MOST 127       /* steps of a weight */
-#define FAR (64 << 10) /* floats of R, from which on bytes are faster */
+#define MOST 127 /* steps of a weight */
 
 /* To the nearest whole number, of one far below 2^22; without a call for each weight. */
 static float nearest(float v)
@@ -68,16 +67,16 @@ static int all_count(const float *weight, int64_t rows, int64_t k)
     return 1;
 }
 
-int rnn_packs_bytes(const strata_node *n, const struct rnn_plan *p)
+enum rnn_packing rnn_packing_of(const strata_node *n, const struct rnn_plan *p)
 {
-    if (p->gates * p->hidden * p->hidden < FAR)
-        return 0;
+    if (p->gates * p->hidden * p->hidden < RNN_FAR)
+        return RNN_FLOATS;
     for (int i = RNN_W; i <= RNN_R; i++) {
         const strata_tensor *w = &n->weight[i];
         if (w->rank == 3 && !all_count(w->data, w->dims[0] * w->dims[1], w->dims[2]))
-            return 0;
+            return RNN_FLOATS;
     }
-    return 1;
+    return rnn_may_have_digits(p) && rnn_has_digits() ? RNN_DIGITS : RNN_BYTES;
 }
 
 int8_t rnn_count(float v, float step)
