@@ -98,4 +98,6 @@ later() {
 later Mix 6 0 'batcher over all devices' 1 'contexts in turns' 3 'contexts that come and go'
 later Mix 80 0 'batcher over all devices' 2 'contexts that share'
 later Halves 200 0 'batcher over all devices' 2 'contexts that share'
+expect 0 '^input x: all who read it round it to FP16' 'explain says what travels as halves' \
+    "$strata" explain "$scratch/later.ini" -d cuda:0
 finish
