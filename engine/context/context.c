@@ -205,6 +205,7 @@ void strata_context_destroy(strata_context *c)
     strata_stream_synchronize(c->stream, NULL);
     context_close_turn(c);
     context_free_parts(c);
+    context_free_staging(c);
     for (size_t i = 0; i < c->n_smaller; i++)
         strata_context_destroy(c->smaller[i]);
     free(c->smaller);

@@ -111,6 +111,7 @@ struct strata_context {
     int64_t batch, sizes[NETWORK_MAX_SYMBOLS];
     bool resolved;
     struct parts_room *parts;   /* of the whole, for runs of parts; NULL: none yet */
+    struct staging *staging;    /* of the whole, for large copies in; NULL: none yet */
     struct context_turn turn;   /* of the whole */
     struct context_calls calls; /* of the whole */
     uint64_t uses, used;    /* runs' sizes that were resolved; the last for this one */
@@ -175,6 +176,8 @@ bool context_turn_pays(const strata_context *c, uint64_t moved);
 int context_set_rows(strata_context *c, int64_t rows, strata_error *err);
 /* gather.c */
 void context_free_parts(strata_context *c);
+/* copy.c */
+void context_free_staging(strata_context *c);
 /* What a call puts on the stream between these two, and then waits for, it computes
  * itself with so many threads if nothing else is under way. */
 void context_visit(strata_context *c, int threads);

@@ -3,10 +3,42 @@
  * Inputs and outputs from and to the host's memory, of the shape that the next run has.
  */
 #include "engine/context/context.h"
+#include "engine/context/parts.h"
 
-/* One way or the other, put on the stream. */
+#include <stdlib.h>
+
+/* Whether it goes by pinned pieces: the driver would copy it by one thread. */
+static bool is_sent(const strata_context *c, const void *from, size_t bytes)
+{
+    struct device *d = c->handle->device;
+    return bytes > PARTS_SMALL && d->ops->is_pinned && !d->ops->is_pinned(d, from);
+}
+
+static int send(strata_context *c, void *to, const void *from, size_t bytes,
+                strata_error *err)
+{
+    if (!c->staging) {
+        if (!(c->staging = zalloc(1, sizeof *c->staging, "copies", err)))
+            return STRATA_ENOMEM;
+        staging_open(c->staging, c->handle, c->stream);
+        staging_keep(c->staging);
+    }
+    c->staging->stream = c->stream;
+    staging_begin(c->staging);
+    return staging_send(c->staging, to, from, bytes, err);
+}
+
+void context_free_staging(strata_context *c)
+{
+    if (c->staging)
+        staging_close(c->staging);
+    free(c->staging);
+    c->staging = NULL;
+}
+
+/* One way or the other, put on the stream; what is waited for may go by pieces. */
 static int enqueue_copy(strata_context *c, const char *function, int index, void *to_host,
-                        const void *from_host, strata_error *err)
+                        const void *from_host, bool wait, strata_error *err)
 {
     const struct device_ops *ops = c->handle->device->ops;
     if (index < 0 || index >= (int)c->execution->n_bindings)
@@ -28,6 +60,8 @@ static int enqueue_copy(strata_context *c, const char *function, int index, void
     if (!data)
         return STRATA_ENOMEM;
     *(from_host ? &c->calls.copied_in : &c->calls.copied_out) += bytes;
+    if (from_host && wait && is_sent(c, from_host, bytes))
+        return send(c, data, from_host, bytes, err);
     return from_host ? ops->copy(c->stream, data, from_host, bytes, COPY_TO_DEVICE, err)
                      : ops->copy(c->stream, to_host, data, bytes, COPY_FROM_DEVICE, err);
 }
@@ -40,7 +74,7 @@ static int copy_binding(strata_context *c, const char *function, int index, void
         return status;
     if (wait)
         context_visit(c, 1);
-    status = enqueue_copy(c, function, index, to_host, from_host, err);
+    status = enqueue_copy(c, function, index, to_host, from_host, wait, err);
     context_end_visit(c);
     if (status == STRATA_OK && wait)
         status = c->handle->device->ops->stream_synchronize(c->stream, err);

@@ -25,13 +25,15 @@ enum { SIDE = 320, ROW = 3 * SIDE * SIDE, MOST = 8, SUMS = 40, WHOLE = -1 };
 static struct device_ops counting;
 static int (*real_copy)(strata_stream *, void *, const void *, size_t, enum device_copy,
                         strata_error *);
-static atomic_size_t travelled; /* bytes to the device */
+static atomic_size_t travelled, pinned; /* bytes to the device, and of pinned memory */
 
 static int count_copy(strata_stream *s, void *dst, const void *src, size_t bytes,
                       enum device_copy direction, strata_error *err)
 {
     if (direction == COPY_TO_DEVICE)
         atomic_fetch_add(&travelled, bytes);
+    if (direction == COPY_TO_DEVICE && counting.is_pinned(s->device, src))
+        atomic_fetch_add(&pinned, bytes);
     return real_copy(s, dst, src, bytes, direction, err);
 }
 
@@ -215,5 +217,28 @@ Test(rounded, without_room_floats_travel)
     cr_expect(t.net.engine->execution->bindings[0].rounded);
     fill(t.x, MOST * ROW);
     compare(&t, MOST, t.x, WHOLE, 4);
+    close_trial(&t);
+}
+
+/* A copy that somebody waits for takes as many threads, and rounds nothing. */
+Test(rounded, copies_in_go_by_pinned_memory_as_they_are)
+{
+    struct trial t;
+    strata_error err;
+    float *back = malloc(MOST * ROW * sizeof *back);
+    cr_assert_not_null(back);
+    open_trial(&t, "y", 1, LAYER("a", "Halves") SUMS_OF("y", "Mix", "a"));
+    for (int64_t rows = 1; rows <= MOST; rows++) {
+        const size_t bytes = (size_t)rows * ROW * sizeof *back;
+        fill(t.x, MOST * ROW);
+        atomic_store(&travelled, 0);
+        atomic_store(&pinned, 0);
+        run_plainly(&t, rows, t.x);
+        cr_expect_eq(atomic_load(&travelled), bytes);
+        cr_expect_eq(atomic_load(&pinned), bytes);
+        OK(strata_copy_out(t.context, 0, back, &err));
+        cr_expect_eq(memcmp(back, t.x, bytes), 0, "%lld rows", (long long)rows);
+    }
+    free(back);
     close_trial(&t);
 }
