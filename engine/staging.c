@@ -6,6 +6,8 @@
  */
 #include "engine/staging.h"
 
+#include <string.h>
+
 #include "engine/past_caches.h"
 #include "formats/reformat/reformat.h"
 
@@ -107,20 +109,13 @@ static bool take_whole(struct staging *s)
     return true;
 }
 
-/* A piece of what is sent: where it is to be, and where it begins. */
-struct taken {
-    size_t at, bytes;
-    const struct staging_source *source;
-    size_t offset;
-};
-
 /* The next one that nobody has taken; 0 bytes: there is none, or one failed. */
-static struct taken take_piece(struct staging *s)
+static struct staging_piece take_piece(struct staging *s)
 {
     pthread_mutex_lock(&s->lock);
     const size_t left = s->status == STRATA_OK ? s->bytes - s->at : 0;
-    const struct taken t = {s->at, left < s->piece ? left : s->piece, s->source,
-                            s->offset};
+    const struct staging_piece t = {s->at, left < s->piece ? left : s->piece, s->source,
+                                    s->offset};
     s->at += t.bytes;
     s->offset += t.bytes;
     while (s->at < s->bytes && s->offset >= s->source->bytes)
@@ -139,7 +134,7 @@ static void fill_halves(char *to, const float *from, size_t n)
     }
 }
 
-static void fill(const struct staging *s, char *to, struct taken t)
+static void fill(const struct staging *s, char *to, struct staging_piece t)
 {
     while (t.bytes > 0) {
         const size_t here = t.source->bytes - t.offset;
@@ -158,7 +153,8 @@ static void fill(const struct staging *s, char *to, struct taken t)
     copied_past_caches();
 }
 
-static int fill_slot(struct staging *s, size_t slot, struct taken t, strata_error *err)
+static int fill_slot(struct staging *s, size_t slot, struct staging_piece t,
+                     strata_error *err)
 {
     const struct device_ops *ops = s->handle->device->ops;
     const int status =
@@ -168,7 +164,8 @@ static int fill_slot(struct staging *s, size_t slot, struct taken t, strata_erro
     return status;
 }
 
-static int send_slot(struct staging *s, size_t slot, struct taken t, strata_error *err)
+static int send_slot(struct staging *s, size_t slot, struct staging_piece t,
+                     strata_error *err)
 {
     const struct device_ops *ops = s->handle->device->ops;
     int status =
@@ -180,7 +177,8 @@ static int send_slot(struct staging *s, size_t slot, struct taken t, strata_erro
     return status;
 }
 
-static int send_by_slot(struct staging *s, int who, struct taken t, strata_error *err)
+static int send_by_slot(struct staging *s, int who, struct staging_piece t,
+                        strata_error *err)
 {
     s->turn[who] = !s->turn[who];
     const size_t slot = 2 * (size_t)who + s->turn[who];
@@ -194,7 +192,7 @@ static int send_by_slot(struct staging *s, int who, struct taken t, strata_error
 }
 
 /* The stream takes copies of several threads; they need no order. */
-static int send_in_whole(struct staging *s, struct taken t, strata_error *err)
+static int send_in_whole(struct staging *s, struct staging_piece t, strata_error *err)
 {
     char *const from = s->at_whole + arriving(s, t.at);
     fill(s, from, t);
@@ -202,22 +200,28 @@ static int send_in_whole(struct staging *s, struct taken t, strata_error *err)
                                         arriving(s, t.bytes), COPY_TO_DEVICE, err);
 }
 
-static bool send_piece(struct carriers_job *job, int who)
+/* The first one of a job is told, and ends it. */
+static void note_failure(struct staging *s, int status, const strata_error *err)
 {
-    struct staging *s = (struct staging *)job;
-    strata_error err;
-    const struct taken t = take_piece(s);
-    if (t.bytes == 0)
-        return false;
-    const int status =
-        s->by_slots ? send_by_slot(s, who, t, &err) : send_in_whole(s, t, &err);
     pthread_mutex_lock(&s->lock);
     if (status != STRATA_OK && s->status == STRATA_OK) {
         s->status = status;
         if (s->err)
-            *s->err = err;
+            *s->err = *err;
     }
     pthread_mutex_unlock(&s->lock);
+}
+
+static bool send_piece(struct carriers_job *job, int who)
+{
+    struct staging *s = (struct staging *)job;
+    strata_error err;
+    const struct staging_piece t = take_piece(s);
+    if (t.bytes == 0)
+        return false;
+    const int status =
+        s->by_slots ? send_by_slot(s, who, t, &err) : send_in_whole(s, t, &err);
+    note_failure(s, status, &err);
     return status == STRATA_OK;
 }
 
@@ -274,34 +278,46 @@ static int send_plain(struct staging *s, size_t n, strata_error *err)
     return status != STRATA_OK ? status : ended;
 }
 
-static int send_sources(struct staging *s, void *dst,
-                        const struct staging_source *sources, size_t n, strata_error *err)
+/* False: there is nothing to move. */
+static bool begin_job(struct staging *s, void *device, const struct staging_source *host,
+                      size_t n)
 {
-    s->job.piece = send_piece;
-    s->dst = dst;
-    s->source = sources;
-    s->offset = 0;
-    s->bytes = 0;
+    s->dst = device;
+    s->source = host;
+    s->offset = s->at = s->bytes = 0;
     for (size_t i = 0; i < n; i++)
-        s->bytes += sources[i].bytes;
-    if (s->bytes == 0)
-        return STRATA_OK;
-    s->by_slots = !take_whole(s);
-    if (s->by_slots && !s->pinned && make_slots(s) != STRATA_OK)
-        return send_plain(s, n, err);
-    s->at = 0;
+        s->bytes += host[i].bytes;
+    return s->bytes > 0;
+}
+
+static int run_job(struct staging *s, bool (*piece)(struct carriers_job *job, int who),
+                   strata_error *err)
+{
+    s->job.piece = piece;
     s->piece = piece_of(s);
     s->err = err;
     s->status = STRATA_OK;
     if (s->bytes > ALONE)
         carriers_run(&s->job, (s->bytes - 1) / s->piece + 1);
     else
-        while (send_piece(&s->job, 0))
+        while (piece(&s->job, 0))
             ;
+    return s->status;
+}
+
+static int send_sources(struct staging *s, void *dst,
+                        const struct staging_source *sources, size_t n, strata_error *err)
+{
+    if (!begin_job(s, dst, sources, n))
+        return STRATA_OK;
+    s->by_slots = !take_whole(s);
+    if (s->by_slots && !s->pinned && make_slots(s) != STRATA_OK)
+        return send_plain(s, n, err);
+    const int status = run_job(s, send_piece, err);
     if (s->by_slots)
-        return s->status;
-    const int noted = note_sent(s, s->status == STRATA_OK ? err : NULL);
-    return s->status != STRATA_OK ? s->status : noted;
+        return status;
+    const int noted = note_sent(s, status == STRATA_OK ? err : NULL);
+    return status != STRATA_OK ? status : noted;
 }
 
 int staging_send_all(struct staging *s, void *dst, const struct staging_source *sources,
@@ -323,6 +339,95 @@ int staging_send(struct staging *s, void *dst, const void *src, size_t bytes,
 {
     const struct staging_source source = {src, bytes};
     return staging_send_all(s, dst, &source, 1, err);
+}
+
+/* ---- back -------------------------------------------------------------------------- */
+
+static void scatter(struct staging_piece t, const char *from)
+{
+    while (t.bytes > 0) {
+        const size_t here = t.source->bytes - t.offset;
+        const size_t n = here < t.bytes ? here : t.bytes;
+        if (n > 0)
+            memcpy((char *)(uintptr_t)t.source->data + t.offset, from, n);
+        from += n;
+        t.bytes -= n;
+        t.offset = 0;
+        t.source++;
+    }
+}
+
+static int empty_slot(struct staging *s, size_t slot, struct staging_piece t,
+                      strata_error *err)
+{
+    const int status = s->handle->device->ops->event_synchronize(s->sent[slot], err);
+    if (status == STRATA_OK)
+        scatter(t, s->pinned + slot * STAGING_PIECE);
+    return status;
+}
+
+static int fetch_to_slot(struct staging *s, size_t slot, struct staging_piece t,
+                         strata_error *err)
+{
+    const struct device_ops *ops = s->handle->device->ops;
+    pthread_mutex_lock(&s->lock);
+    int status = ops->copy(s->stream, s->pinned + slot * STAGING_PIECE, s->dst + t.at,
+                           t.bytes, COPY_FROM_DEVICE, err);
+    if (status == STRATA_OK)
+        status = ops->event_record(s->sent[slot], s->stream, err);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+/* A thread's next piece is put on its way before the last one is emptied. */
+static bool receive_piece(struct carriers_job *job, int who)
+{
+    struct staging *s = (struct staging *)job;
+    const size_t slot = 2 * (size_t)who + s->turn[who], last = slot ^ 1;
+    const struct staging_piece before = s->coming[who];
+    struct staging_piece t = take_piece(s);
+    strata_error err;
+    int status = t.bytes > 0 ? fetch_to_slot(s, slot, t, &err) : STRATA_OK;
+    note_failure(s, status, &err);
+    if (status != STRATA_OK)
+        t.bytes = 0;
+    status = before.bytes > 0 ? empty_slot(s, last, before, &err) : STRATA_OK;
+    note_failure(s, status, &err);
+    s->coming[who] = t;
+    s->turn[who] = !s->turn[who];
+    return t.bytes > 0;
+}
+
+static int receive_plain(struct staging *s, size_t n, strata_error *err)
+{
+    const struct device_ops *ops = s->handle->device->ops;
+    int status = STRATA_OK;
+    for (size_t i = 0; i < n && status == STRATA_OK; i++) {
+        const struct staging_source *to = &s->source[i];
+        if (to->bytes > 0)
+            status = ops->copy(s->stream, (void *)(uintptr_t)to->data, s->dst, to->bytes,
+                               COPY_FROM_DEVICE, err);
+        s->dst += to->bytes;
+    }
+    const int ended = staging_wait(s, status == STRATA_OK ? err : NULL);
+    return status != STRATA_OK ? status : ended;
+}
+
+int staging_receive_all(struct staging *s, const struct staging_source *targets, size_t n,
+                        const void *src, strata_error *err)
+{
+    s->halves = false;
+    s->by_slots = true;
+    if (!begin_job(s, (void *)(uintptr_t)src, targets, n))
+        return STRATA_OK;
+    if (!s->pinned && make_slots(s) != STRATA_OK)
+        return receive_plain(s, n, err);
+    /* What was sent by slots is on the stream before what comes back by them. */
+    const int status = run_job(s, receive_piece, err);
+    if (status != STRATA_OK)
+        staging_wait(s, NULL); /* what nobody waited for */
+    memset(s->used, 0, sizeof s->used);
+    return status;
 }
 
 int staging_wait(struct staging *s, strata_error *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The way of host memory to a device: by pieces through a few that are pinned, so that
- * some are on their way while others are filled, by several threads.
+ * The way of host memory to a device, and back: by pieces through a few that are pinned,
+ * so that some are on their way while others are filled or emptied, by several threads.
  */
 #ifndef ENGINE_STAGING_H
 #define ENGINE_STAGING_H
@@ -15,9 +15,17 @@
  * fills has two slots of the largest piece. */
 enum { STAGING_SLOTS = 2 * (CARRIERS_MOST + 1), STAGING_PIECE = 512 << 10 };
 
+/* Or where what comes back goes to. */
 struct staging_source {
     const void *data;
     size_t bytes;
+};
+
+/* A piece: where it is on the device, and where it begins on the host. */
+struct staging_piece {
+    size_t at, bytes;
+    const struct staging_source *source;
+    size_t offset;
 };
 
 struct staging {
@@ -34,8 +42,9 @@ struct staging {
     char *pinned; /* of all slots; NULL until something is sent by them */
     strata_event *sent[STAGING_SLOTS];
     bool used[STAGING_SLOTS];
-    bool turn[CARRIERS_MOST + 1]; /* of each thread's two */
-    pthread_mutex_t lock;         /* of what follows, and of the stream meanwhile */
+    bool turn[CARRIERS_MOST + 1];                   /* of each thread's two */
+    struct staging_piece coming[CARRIERS_MOST + 1]; /* its last one, on its way back */
+    pthread_mutex_t lock; /* of what follows, and of the stream meanwhile */
     char *dst;
     const struct staging_source *source; /* that is taken next, */
     size_t offset;                       /* from this byte on */
@@ -64,6 +73,9 @@ int staging_send_all(struct staging *s, void *dst, const struct staging_source *
 int staging_send_halves(struct staging *s, void *dst,
                         const struct staging_source *sources, size_t n,
                         strata_error *err);
+/* From src on the device, behind what is on the stream, complete on return. */
+int staging_receive_all(struct staging *s, const struct staging_source *targets, size_t n,
+                        const void *src, strata_error *err);
 /* Until all that is on the stream is done. */
 int staging_wait(struct staging *s, strata_error *err);
 /* Waits too, as nothing may still be on its way. */

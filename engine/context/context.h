@@ -111,7 +111,7 @@ struct strata_context {
     int64_t batch, sizes[NETWORK_MAX_SYMBOLS];
     bool resolved;
     struct parts_room *parts;   /* of the whole, for runs of parts; NULL: none yet */
-    struct staging *staging;    /* of the whole, for large copies in; NULL: none yet */
+    struct staging *staging;    /* of the whole, for large copies; NULL: none yet */
     struct context_turn turn;   /* of the whole */
     struct context_calls calls; /* of the whole */
     uint64_t uses, used;    /* runs' sizes that were resolved; the last for this one */

@@ -8,14 +8,15 @@
 #include <stdlib.h>
 
 /* Whether it goes by pinned pieces: the driver would copy it by one thread. */
-static bool is_sent(const strata_context *c, const void *from, size_t bytes)
+static bool goes_by_pieces(const strata_context *c, const void *host, size_t bytes)
 {
     struct device *d = c->handle->device;
-    return bytes > PARTS_SMALL && d->ops->is_pinned && !d->ops->is_pinned(d, from);
+    return bytes > PARTS_SMALL && d->ops->is_pinned && !d->ops->is_pinned(d, host);
 }
 
-static int send(strata_context *c, void *to, const void *from, size_t bytes,
-                strata_error *err)
+/* To the host, or from there. */
+static int move_by_pieces(strata_context *c, void *data, void *to_host,
+                          const void *from_host, size_t bytes, strata_error *err)
 {
     if (!c->staging) {
         if (!(c->staging = zalloc(1, sizeof *c->staging, "copies", err)))
@@ -23,9 +24,11 @@ static int send(strata_context *c, void *to, const void *from, size_t bytes,
         staging_open(c->staging, c->handle, c->stream);
         staging_keep(c->staging);
     }
+    const struct staging_source target = {to_host, bytes};
     c->staging->stream = c->stream;
     staging_begin(c->staging);
-    return staging_send(c->staging, to, from, bytes, err);
+    return to_host ? staging_receive_all(c->staging, &target, 1, data, err)
+                   : staging_send(c->staging, data, from_host, bytes, err);
 }
 
 void context_free_staging(strata_context *c)
@@ -60,8 +63,8 @@ static int enqueue_copy(strata_context *c, const char *function, int index, void
     if (!data)
         return STRATA_ENOMEM;
     *(from_host ? &c->calls.copied_in : &c->calls.copied_out) += bytes;
-    if (from_host && wait && is_sent(c, from_host, bytes))
-        return send(c, data, from_host, bytes, err);
+    if (wait && goes_by_pieces(c, from_host ? from_host : to_host, bytes))
+        return move_by_pieces(c, data, to_host, from_host, bytes, err);
     return from_host ? ops->copy(c->stream, data, from_host, bytes, COPY_TO_DEVICE, err)
                      : ops->copy(c->stream, to_host, data, bytes, COPY_FROM_DEVICE, err);
 }

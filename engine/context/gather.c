@@ -142,7 +142,7 @@ static int copy(struct parts_room *room, bool in, char *data, char *theirs, size
 
 /* ---- pinned pieces ----------------------------------------------------------------- */
 
-static bool keep_source(struct parts_room *room, const strata_memory *m)
+static bool keep_source(struct parts_room *room, const void *data, uint64_t bytes)
 {
     if (room->n_sources == room->most_sources) {
         const size_t most = room->most_sources + (size_t)room->most + 8;
@@ -152,31 +152,37 @@ static bool keep_source(struct parts_room *room, const strata_memory *m)
         room->sources = grown;
         room->most_sources = most;
     }
-    room->sources[room->n_sources++] = (struct staging_source){m->data, (size_t)m->bytes};
+    room->sources[room->n_sources++] = (struct staging_source){data, (size_t)bytes};
     return true;
 }
 
-/* Whether an input's parts are sent by pieces: all of them are memory that the driver
- * would copy by one thread, large or many. They are then the room's sources. */
+/* Whether a binding's parts go by pieces: all of them are memory that the driver would
+ * copy by one thread, large or many; of an output, all are wanted. They are then the
+ * room's sources, or where its rows go to. */
 static bool is_sent(struct parts_room *room, const struct parts_run *run, size_t index)
 {
     const strata_context *c = room->context;
+    const bool in = index < c->execution->n_inputs;
     struct device *d = c->handle->device;
-    uint64_t bytes = 0;
+    uint64_t sum = 0;
     room->n_sources = 0;
-    if (!d->ops->is_pinned || index >= c->execution->n_inputs)
+    if (!d->ops->is_pinned)
         return false;
     for (size_t i = 0; i < run->n; i++) {
         uint32_t n;
         const strata_memory *m = parts_pieces(c, run->parts[i], index, &n);
+        if (!in && n == 0)
+            return false;
         for (; n > 0; n--, m++) {
+            const uint64_t bytes =
+                in ? m->bytes : parts_bytes(c, index, run->parts[i]->rows);
             if (m->kind != STRATA_MEMORY_HOST || d->ops->is_pinned(d, m->data) ||
-                !keep_source(room, m))
+                !keep_source(room, m->data, bytes))
                 return false;
-            bytes += m->bytes;
+            sum += bytes;
         }
     }
-    return bytes > PARTS_SMALL;
+    return sum > PARTS_SMALL;
 }
 
 /* Whether they travel as halves: all who read the input round it, they are whole elements
@@ -221,14 +227,24 @@ static int send_rounded(struct parts_room *room, float *data, strata_error *err)
 static int send_sources(struct parts_room *room, size_t index, char *data,
                         strata_error *err)
 {
-    strata_context *c = room->context;
-    for (size_t i = 0; i < room->n_sources; i++)
-        c->calls.copied_in += room->sources[i].bytes;
-    room->staging.stream = c->stream;
     return are_rounded(room, index)
                ? send_rounded(room, (float *)(void *)data, err)
                : staging_send_all(&room->staging, data, room->sources, room->n_sources,
                                   err);
+}
+
+/* One way or the other. */
+static int move_sources(struct parts_room *room, size_t index, char *data,
+                        strata_error *err)
+{
+    strata_context *c = room->context;
+    const bool in = index < c->execution->n_inputs;
+    for (size_t i = 0; i < room->n_sources; i++)
+        *(in ? &c->calls.copied_in : &c->calls.copied_out) += room->sources[i].bytes;
+    room->staging.stream = c->stream;
+    return in ? send_sources(room, index, data, err)
+              : staging_receive_all(&room->staging, room->sources, room->n_sources, data,
+                                    err);
 }
 
 /* Whether its parts are staged: all of them are memory of the host. */
@@ -312,7 +328,7 @@ int parts_copy(struct parts_room *room, const struct parts_run *run, size_t inde
     if (data && is_staged(room, run, index))
         return copy_staged(room, run, index, data, err);
     if (data && is_sent(room, run, index))
-        return send_sources(room, index, data, err);
+        return move_sources(room, index, data, err);
     for (size_t i = 0; i < run->n && status == STRATA_OK; i++) {
         status = copy_part(room, run->parts[i], index, data, err);
         data += rows ? parts_bytes(c, index, run->parts[i]->rows) : 0;

@@ -31,7 +31,7 @@ struct parts_room {
     strata_context *context;
     struct parts_port *ports;
     struct staging staging; /* of what is larger, and not pinned */
-    struct staging_source *sources;
+    struct staging_source *sources; /* or targets */
     size_t n_sources, most_sources;
     void **before; /* what the application had bound, during a run */
     size_t last_slot;

@@ -27,8 +27,8 @@ CRITERION_TESTS += \
 	tests/engine/sizes/steps \
 	tests/engine/sizes/sums \
 	tests/engine/sizes/versions \
+	tests/engine/devices/copies \
 	tests/engine/devices/mixture \
-	tests/engine/devices/rounded \
 	tests/engine/devices/staging \
 	tests/engine/devices/trials \
 	tests/engine/devices/turns \

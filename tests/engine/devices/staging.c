@@ -299,6 +299,101 @@ Test(staging, without_pinned_memory_the_device_copies_by_itself)
     free(dst);
 }
 
+/* ---- back -------------------------------------------------------------------------- */
+
+static void receive(strata_handle *h, bool keeps)
+{
+    enum { TARGETS = 29, ROUNDS = 8 };
+    struct staging_source targets[TARGETS];
+    unsigned char *device = malloc(LARGEST), *host = malloc(LARGEST + TARGETS);
+    strata_error err;
+    struct staging s;
+    cr_assert(device && host);
+    srand((unsigned)time(NULL));
+    staging_open(&s, h, h->stream);
+    if (keeps)
+        staging_keep(&s);
+    for (int round = 0; round < ROUNDS; round++) {
+        size_t at = 0, wrong = 0;
+        fill(device, LARGEST, (unsigned)rand());
+        memset(host, 0xa5, LARGEST + TARGETS);
+        for (size_t i = 0; i < TARGETS; i++) { /* a byte between each two */
+            const size_t most = round % 3 == 0 ? 5000 : LARGEST / TARGETS;
+            const size_t n = rand() % 4 == 0 ? 0 : (size_t)rand() % most;
+            targets[i] = (struct staging_source){host + at + i, n};
+            at += n;
+        }
+        cr_expect_eq(staging_receive_all(&s, targets, TARGETS, device, &err), STRATA_OK);
+        const unsigned char *from = device;
+        for (size_t i = 0; i < TARGETS; from += targets[i++].bytes) {
+            const unsigned char *to = targets[i].data;
+            wrong += memcmp(to, from, targets[i].bytes) != 0;
+            wrong += to[targets[i].bytes] != 0xa5;
+        }
+        cr_expect_eq(wrong, 0, "round %d: %zu targets", round, wrong);
+        staging_begin(&s); /* what is sent next goes by the same slots */
+        cr_expect_eq(staging_send(&s, device, host, LARGEST, &err), STRATA_OK);
+        cr_expect_eq(staging_wait(&s, &err), STRATA_OK);
+        cr_expect_eq(memcmp(device, host, LARGEST), 0, "round %d", round);
+    }
+    staging_close(&s);
+    free(device);
+    free(host);
+}
+
+Test(staging, what_comes_back_goes_where_it_belongs_by_every_way)
+{
+    strata_handle *h;
+    strata_error err;
+    cr_assert_eq(strata_create(&h, "host", &err), STRATA_OK);
+    receive(h, false);
+    receive(h, true);
+    const struct device_ops *before = h->device->ops;
+    failing = *before;
+    failing.host_memory = no_host_memory;
+    h->device->ops = &failing;
+    receive(h, true);
+    h->device->ops = before;
+    strata_destroy(h);
+}
+
+Test(staging, a_copy_back_that_fails_is_told_and_the_next_goes_on)
+{
+    unsigned char *device = malloc(LARGEST), *host = malloc(LARGEST);
+    strata_handle *h;
+    strata_error err;
+    struct staging s;
+    cr_assert(device && host);
+    cr_assert_eq(strata_create(&h, "host", &err), STRATA_OK);
+    const struct device_ops *before = h->device->ops;
+    const struct staging_source target = {host, LARGEST};
+    failing = *before;
+    real_copy = before->copy;
+    failing.copy = copy_or_fail;
+    h->device->ops = &failing;
+    fill(device, LARGEST, 11);
+    staging_open(&s, h, h->stream);
+    fail_at = -1;
+    copies = 0;
+    cr_expect_eq(staging_receive_all(&s, &target, 1, device, &err), STRATA_OK);
+    const int pieces = copies;
+    for (int at = 0; at < pieces; at++) {
+        copies = 0;
+        fail_at = at;
+        cr_expect_eq(staging_receive_all(&s, &target, 1, device, &err),
+                     STRATA_EDEVICELOST);
+        cr_expect_str_eq(err.message, "lost on the way");
+        memset(host, 0, LARGEST);
+        cr_expect_eq(staging_receive_all(&s, &target, 1, device, NULL), STRATA_OK);
+        cr_expect_eq(memcmp(device, host, LARGEST), 0);
+    }
+    staging_close(&s);
+    h->device->ops = before;
+    strata_destroy(h);
+    free(device);
+    free(host);
+}
+
 /* ---- halves ------------------------------------------------------------------------ */
 
 static void send_halves(strata_handle *h, bool keeps)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Inputs that all readers round to FP16 travel to a device as halves, where the host has
- * to copy them anyway: half the bytes, and what comes back is the same to the bit. The
- * device is one of tests/modules, whose copies are counted.
+ * to copy them anyway: half the bytes, and what comes back is the same to the bit. What
+ * is large goes by pinned memory in both directions. The device is one of tests/modules,
+ * whose copies are counted.
  */
 #include <math.h>
 #include <stdatomic.h>
@@ -15,7 +16,7 @@
 #include "planner/execution.h"
 #include "tests/engine/batch_net.h"
 
-TestSuite(rounded, .init = scratch_make, .fini = scratch_remove, .timeout = 300);
+TestSuite(copies, .init = scratch_make, .fini = scratch_remove, .timeout = 300);
 
 enum { SIDE = 320, ROW = 3 * SIDE * SIDE, MOST = 8, SUMS = 40, WHOLE = -1 };
 
@@ -26,6 +27,7 @@ static struct device_ops counting;
 static int (*real_copy)(strata_stream *, void *, const void *, size_t, enum device_copy,
                         strata_error *);
 static atomic_size_t travelled, pinned; /* bytes to the device, and of pinned memory */
+static atomic_size_t unpinned_back;     /* from the device to other memory */
 
 static int count_copy(strata_stream *s, void *dst, const void *src, size_t bytes,
                       enum device_copy direction, strata_error *err)
@@ -34,6 +36,8 @@ static int count_copy(strata_stream *s, void *dst, const void *src, size_t bytes
         atomic_fetch_add(&travelled, bytes);
     if (direction == COPY_TO_DEVICE && counting.is_pinned(s->device, src))
         atomic_fetch_add(&pinned, bytes);
+    if (direction == COPY_FROM_DEVICE && !counting.is_pinned(s->device, dst))
+        atomic_fetch_add(&unpinned_back, bytes);
     return real_copy(s, dst, src, bytes, direction, err);
 }
 
@@ -161,7 +165,7 @@ static void compare(struct trial *t, int64_t rows, const float *x, int64_t cut,
                  atomic_load(&travelled));
 }
 
-Test(rounded, halves_travel_and_give_the_same)
+Test(copies, halves_travel_and_give_the_same)
 {
     struct trial t;
     open_trial(&t, "y", 1, LAYER("a", "Halves") SUMS_OF("y", "Mix", "a"));
@@ -175,7 +179,7 @@ Test(rounded, halves_travel_and_give_the_same)
     close_trial(&t);
 }
 
-Test(rounded, pieces_that_cut_a_number_travel_as_they_are)
+Test(copies, pieces_that_cut_a_number_travel_as_they_are)
 {
     struct trial t;
     open_trial(&t, "y", 1, LAYER("a", "Halves") SUMS_OF("y", "Mix", "a"));
@@ -186,7 +190,7 @@ Test(rounded, pieces_that_cut_a_number_travel_as_they_are)
     close_trial(&t);
 }
 
-Test(rounded, one_reader_of_floats_is_enough_for_floats)
+Test(copies, one_reader_of_floats_is_enough_for_floats)
 {
     struct trial t;
     open_trial(&t, "y, z", 2,
@@ -197,7 +201,7 @@ Test(rounded, one_reader_of_floats_is_enough_for_floats)
     close_trial(&t);
 }
 
-Test(rounded, several_readers_that_round_are_as_one)
+Test(copies, several_readers_that_round_are_as_one)
 {
     struct trial t;
     open_trial(&t, "y, z", 2,
@@ -210,7 +214,7 @@ Test(rounded, several_readers_that_round_are_as_one)
 }
 
 /* Halves lie in the arena first, which a network of one layer does not have. */
-Test(rounded, without_room_floats_travel)
+Test(copies, without_room_floats_travel)
 {
     struct trial t;
     open_trial(&t, "y", 1, SUMS_OF("y", "Halves", "x"));
@@ -220,8 +224,8 @@ Test(rounded, without_room_floats_travel)
     close_trial(&t);
 }
 
-/* A copy that somebody waits for takes as many threads, and rounds nothing. */
-Test(rounded, copies_in_go_by_pinned_memory_as_they_are)
+/* A copy that somebody waits for goes by the same pieces, and rounds nothing. */
+Test(copies, they_go_by_pinned_memory_as_they_are)
 {
     struct trial t;
     strata_error err;
@@ -233,12 +237,52 @@ Test(rounded, copies_in_go_by_pinned_memory_as_they_are)
         fill(t.x, MOST * ROW);
         atomic_store(&travelled, 0);
         atomic_store(&pinned, 0);
+        atomic_store(&unpinned_back, 0);
         run_plainly(&t, rows, t.x);
         cr_expect_eq(atomic_load(&travelled), bytes);
         cr_expect_eq(atomic_load(&pinned), bytes);
         OK(strata_copy_out(t.context, 0, back, &err));
         cr_expect_eq(memcmp(back, t.x, bytes), 0, "%lld rows", (long long)rows);
+        cr_expect_lt(atomic_load(&unpinned_back), bytes, "small ones alone");
     }
     free(back);
     close_trial(&t);
+}
+
+Test(copies, large_outputs_of_parts_come_back_by_pinned_memory)
+{
+    struct net n;
+    strata_error err;
+    strata_context *c;
+    float *x = malloc(MOST * ROW * sizeof *x), *y = malloc(MOST * ROW * sizeof *y);
+    strata_memory in[MOST], out[MOST];
+    strata_part parts[MOST];
+    cr_assert(x && y);
+    open_later(&n, "a", LAYER("a", "Mix"));
+    OK(strata_context_create(&c, n.engine, n.handle, &err));
+    for (size_t rows = 1; rows <= MOST; rows++) {
+        for (size_t i = 0; i < rows * ROW; i++)
+            x[i] = (float)(rand() % 4096);
+        for (size_t i = 0; i < rows; i++) { /* in reverse in the caller's memory */
+            in[i] = (strata_memory){.data = x + i * ROW, .bytes = ROW * sizeof *x};
+            out[i] = (strata_memory){.data = y + (rows - 1 - i) * ROW,
+                                     .bytes = ROW * sizeof *y};
+            parts[i] = (strata_part){.struct_size = sizeof parts[i],
+                                     .rows = 1,
+                                     .inputs = &in[i],
+                                     .outputs = &out[i]};
+        }
+        atomic_store(&unpinned_back, 0);
+        OK(strata_context_run_parts(c, parts, rows, &err));
+        size_t wrong = 0;
+        for (size_t i = 0; i < rows; i++)
+            for (size_t k = 0; k < ROW; k++)
+                wrong += y[(rows - 1 - i) * ROW + k] != x[i * ROW + k] / 2 + 1;
+        cr_expect_eq(wrong, 0, "%zu rows: %zu values", rows, wrong);
+        cr_expect_eq(atomic_load(&unpinned_back), 0);
+    }
+    strata_context_destroy(c);
+    close_net(&n);
+    free(x);
+    free(y);
 }
