@@ -147,6 +147,17 @@ void engine_free_sizes(strata_engine *e);
 /* context/in_place.c: time the finished plans, where that is asked for and the device has
  * graphs, and let their executions have costs in place. Fails only if the device does. */
 int engine_cost_in_place(strata_engine *e, strata_error *err);
+/* Bytes of an input from which halves on the way save more than making floats of them
+ * again, a launch, takes on a device. */
+enum { ENGINE_HALVES = 2 << 20 };
+/* Whether so many of them travel as halves: all who read the input round it, and the
+ * arena, whose values no run under way needs on its stream, has room. */
+static inline bool engine_sends_halves(const struct execution *x, size_t input,
+                                       uint64_t bytes)
+{
+    return x->bindings[input].rounded && bytes >= ENGINE_HALVES &&
+           bytes / 2 <= (uint64_t)x->arena_bytes;
+}
 /* Bytes of a binding for so many rows. */
 uint64_t engine_bytes_of_rows(const strata_engine *e, size_t binding, int64_t rows);
 /* Of one whose sizes are known: its batch, and bytes of a row of the bindings that have

@@ -185,22 +185,17 @@ static bool is_sent(struct parts_room *room, const struct parts_run *run, size_t
     return sum > PARTS_SMALL;
 }
 
-/* Whether they travel as halves: all who read the input round it, they are whole elements
- * and enough, and the arena, whose values no run under way needs on this stream, has
- * room.
- */
+/* Whether they travel as halves: they are whole elements, too. */
 static bool are_rounded(const struct parts_room *room, size_t index)
 {
-    const strata_context *run = room->context->active;
-    size_t bytes = 0;
+    uint64_t bytes = 0;
     for (size_t i = 0; i < room->n_sources; i++) {
         const struct staging_source *s = &room->sources[i];
         if (s->bytes % sizeof(float) != 0 || (uintptr_t)s->data % sizeof(float) != 0)
             return false;
         bytes += s->bytes;
     }
-    return run->execution->bindings[index].rounded && bytes >= PARTS_HALVES &&
-           bytes / 2 <= (size_t)run->arena_bytes;
+    return engine_sends_halves(room->context->active->execution, index, bytes);
 }
 
 /* By the arena to where the run reads floats: the device's memory is quicker than its way

@@ -15,9 +15,6 @@
 /* Bytes that the host moves in about the time of one copy on a device; and on the host in
  * that of giving all tensors new addresses. */
 enum { PARTS_SMALL = 32 << 10 };
-/* Bytes from which halves on the way save more than making floats of them again, a launch,
- * takes on a device. */
-enum { PARTS_HALVES = 2 << 20 };
 
 /* Host memory for the rows of all parts of a binding, of two runs; NULL: each is copied
  * from or to where its part has it. */

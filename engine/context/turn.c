@@ -15,7 +15,8 @@
 /* A fast link of today copies so many bytes a ns; over a slower one turns gain more. */
 #define LINK 50.0
 /* Of a run, at least, that copies take: with less, runs that gain a third by sharing the
- * device lose by turns. */
+ * device lose by turns. What travels as halves counts as floats: where costs were measured
+ * runs gain some hundredths by sharing, and half a share is enough. */
 #define SHARE 0.25
 
 struct engine_turns {

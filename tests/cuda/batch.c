@@ -229,7 +229,7 @@ Test(cuda_batch, images_that_travel_as_halves_give_the_same)
                    "[profile]\nN = 1, 3, 8\n[build]\ncosts = analytic\n"
                    "precision = fp16\nmath = tensor_op\n",
                    "N x 3 x 224 x 224", "fc", images, &err));
-    cr_expect(n.engine->execution->bindings[0].rounded);
+    cr_expect(engine_sends_halves(n.engine->execution, 0, sizeof from));
     OK(strata_context_create(&c, n.engine, n.handle, &err));
     for (int64_t rows = 1; rows <= MOST; rows++) {
         for (int i = 0; i < MOST * IMAGE; i++)

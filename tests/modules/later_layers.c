@@ -7,6 +7,10 @@
 #include <strata/half.h>
 #include <strata/plugin.h>
 
+#ifndef DEVICE
+#define DEVICE STRATA_CUDA
+#endif
+
 struct mix {
     int64_t sums; /* 0: none */
 };
@@ -72,7 +76,7 @@ static int run_halves(const strata_run *r)
 static const strata_row rows[] = {{{STRATA_F32_NCHW}, {STRATA_F32_NCHW}}};
 #define LAYER(layer_, name_, flags_, run_)                                               \
     static const strata_impl layer_##_impls[] = {{.id = 1,                               \
-                                                  .device = STRATA_CUDA,                 \
+                                                  .device = DEVICE,                      \
                                                   .flags = flags_,                       \
                                                   .name = "later",                       \
                                                   .rows = STRATA_ARRAY(rows),            \

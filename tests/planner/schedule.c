@@ -2,20 +2,21 @@
  *
  * Steps and memory of executions: what is alive together lies apart, in every order.
  */
+#include "tests/broken/build.h"
 #include "tests/planner/planning.h"
 
 TestSuite(schedule, .init = scratch_make, .fini = scratch_remove, .timeout = 600);
 
-static void build_with(struct planning *s, const char *ini, const char *const *set,
-                       size_t n_set)
+static void plan_with(struct planning *s, const char *ini, const char *const *set,
+                      size_t n_set)
 {
     const char *path = spill_text("net.ini", ini);
     cr_assert_eq(planning_open(s, path, set, n_set), STRATA_OK, "%s", s->err.message);
 }
 
-static void build(struct planning *s, const char *ini)
+static void plan(struct planning *s, const char *ini)
 {
-    build_with(s, ini, NULL, 0);
+    plan_with(s, ini, NULL, 0);
 }
 
 /* Two long branches, the second of which shrinks first; a concatenation of both. */
@@ -47,7 +48,7 @@ static bool in_arena(const struct execution_value *v)
 Test(schedule, values_alive_together_lie_apart)
 {
     struct planning s;
-    build(&s, branches);
+    plan(&s, branches);
     const struct execution *x = s.execution;
     for (size_t i = 0; i < x->n_values; i++)
         for (size_t j = 0; j < i; j++)
@@ -63,7 +64,7 @@ Test(schedule, parts_of_a_concatenation_lie_inside_it)
     static const char *const planes[] = {"build.formats=fp32:nchw", "build.merge=no"};
     struct planning s;
     size_t parts = 0;
-    build_with(&s, branches, planes, ARRAY_LENGTH(planes));
+    plan_with(&s, branches, planes, ARRAY_LENGTH(planes));
     const struct execution *x = s.execution;
     for (size_t i = 0; i < x->n_values; i++) {
         const struct execution_value *v = &x->values[i];
@@ -81,7 +82,7 @@ Test(schedule, every_step_comes_after_what_it_reads)
 {
     static const char *const names[] = {"network", "depth", "heavy", "live"};
     struct planning s;
-    build(&s, branches);
+    plan(&s, branches);
     const struct execution *x = s.execution;
     int *order = malloc(x->n_steps * sizeof *order);
     int *place = malloc(x->n_steps * sizeof *place);
@@ -110,7 +111,7 @@ Test(schedule, every_step_comes_after_what_it_reads)
 Test(schedule, an_order_with_less_memory_is_found)
 {
     struct planning s;
-    build(&s, branches);
+    plan(&s, branches);
     const int64_t wide = 64 * 16 * 16 * 4;
     cr_expect_lt(s.execution->arena_bytes, 2 * wide);
     cr_expect_geq(s.execution->arena_bytes, s.execution->arena_bound);
@@ -148,4 +149,52 @@ Test(schedule, images_that_all_readers_round_are_known)
     static const char alone[] = "[network]\nformat = 1\noutputs = conv\n" IMAGES;
     cr_expect(is_rounded(alone, "build.precision=fp16"));
     cr_expect_not(is_rounded(alone, "build.precision=fp32"));
+}
+
+#define READS(name, type, inputs)                                                        \
+    "[layer " name "]\ntype = " type "\ninputs = " inputs "\n"
+
+/* Halves rounds what it reads, Mix does not. */
+static const struct readers {
+    const char *what, *outputs, *layers;
+    bool rounded;
+} readers[] = {
+    {"one that rounds", "y", READS("y", "Halves", "x"), true},
+    {"one that does not", "y", READS("y", "Mix", "x"), false},
+    {"two that round", "y, z", READS("y", "Halves", "x") READS("z", "Halves", "x"), true},
+    {"one of each", "y, z", READS("y", "Halves", "x") READS("z", "Mix", "x"), false},
+    {"by another name, rounded", "y",
+     READS("r", "Identity", "x") READS("y", "Halves", "r"), true},
+    {"by another name, not rounded", "y, z",
+     READS("r", "Identity", "x") READS("y", "Halves", "x") READS("z", "Mix", "r"), false},
+    {"given back", "y, same", READS("y", "Halves", "x") READS("same", "Identity", "x"),
+     false},
+    {"in a concatenation", "y",
+     READS("c", "Concatenation", "x, x") READS("y", "Halves", "c"), false},
+    {"added", "y", READS("h", "Halves", "x") READS("y", "ElementWise", "h, x"), false},
+};
+
+Test(schedule, an_input_is_rounded_where_all_its_readers_round)
+{
+    char module[512]; /* in_scratch has four paths at a time */
+    snprintf(module, sizeof module, "%s",
+             build("later.so", "modules/later_layers.c", SHARED " -DDEVICE=STRATA_HOST"));
+    const char *files[] = {module};
+    const strata_registry_options from = {
+        .struct_size = sizeof from, .files = files, .n_files = 1};
+    for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
+        const char *const set[] = {"build.costs=analytic"};
+        struct planning s;
+        char ini[1024];
+        snprintf(ini, sizeof ini,
+                 "[network]\nformat = 1\noutputs = %s\n[input x]\nshape = 2x3x4x4\n%s",
+                 readers[i].outputs, readers[i].layers);
+        cr_assert_eq(planning_load(&s, spill_text("net.ini", ini), &from, set, 1),
+                     STRATA_OK, "%s: %s", readers[i].what, s.err.message);
+        cr_assert_eq(planning_make(&s, NULL), STRATA_OK, "%s: %s", readers[i].what,
+                     s.err.message);
+        cr_expect_eq(s.execution->bindings[0].rounded, readers[i].rounded, "%s",
+                     readers[i].what);
+        planning_close(&s);
+    }
 }

@@ -43,14 +43,18 @@ static void print_proof(const strata_engine *e)
                    100 * plan_gap(p));
 }
 
-/* Inputs that requests may send to the device as halves. On the host nothing travels. */
+/* Inputs that a full batch's requests send to the device as halves. On the host nothing
+ * travels. */
 static void print_rounded(const struct execution *x)
 {
-    for (size_t i = 0; i < x->n_inputs; i++)
-        if (x->bindings[i].rounded && x->device != STRATA_HOST)
-            tool_print("input %s: all who read it round it to FP16, so requests from "
-                       "memory that is not pinned travel as halves\n",
-                       x->bindings[i].name);
+    for (size_t i = 0; i < x->n_inputs && x->device != STRATA_HOST; i++) {
+        const struct execution_binding *b = &x->bindings[i];
+        if (engine_sends_halves(x, i, (uint64_t)x->values[b->value].bytes))
+            tool_print(
+                "input %s: all who read it round it to FP16, so requests of %d MiB "
+                "or more from memory that is not pinned travel as halves\n",
+                b->name, ENGINE_HALVES >> 20);
+    }
 }
 
 /* What the plan is without, though it costs more so by the prices. */

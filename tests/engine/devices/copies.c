@@ -12,7 +12,6 @@
 #include <strata/parts.h>
 
 #include "core/handle.h"
-#include "engine/context/parts.h"
 #include "planner/execution.h"
 #include "tests/engine/batch_net.h"
 
@@ -160,7 +159,7 @@ static void compare(struct trial *t, int64_t rows, const float *x, int64_t cut,
                             (size_t)rows * SUMS * sizeof(float)),
                      0, "%lld rows, output %zu", (long long)rows, i);
     const size_t given = (size_t)rows * ROW * sizeof(float);
-    const size_t expected = given < PARTS_HALVES ? given : given * bytes / sizeof(float);
+    const size_t expected = given < ENGINE_HALVES ? given : given * bytes / sizeof(float);
     cr_expect_eq(atomic_load(&travelled), expected, "%lld rows: %zu", (long long)rows,
                  atomic_load(&travelled));
 }
