@@ -12,6 +12,7 @@
 #include <strata/state.h>
 
 #include "core/arguments.h"
+#include "engine/staging.h"
 #include "planner/view.h"
 
 /* ---- creation ------------------------------------------------------------------ */
@@ -197,6 +198,13 @@ static void free_bindings(strata_context *c)
     free(c->bound);
 }
 
+static void free_staging(strata_context *c)
+{
+    if (c->staging)
+        staging_close(c->staging);
+    free(c->staging);
+}
+
 void strata_context_destroy(strata_context *c)
 {
     if (!c)
@@ -205,7 +213,7 @@ void strata_context_destroy(strata_context *c)
     strata_stream_synchronize(c->stream, NULL);
     context_close_turn(c);
     context_free_parts(c);
-    context_free_staging(c);
+    free_staging(c);
     for (size_t i = 0; i < c->n_smaller; i++)
         strata_context_destroy(c->smaller[i]);
     free(c->smaller);

@@ -176,8 +176,6 @@ bool context_turn_pays(const strata_context *c, uint64_t moved);
 int context_set_rows(strata_context *c, int64_t rows, strata_error *err);
 /* gather.c */
 void context_free_parts(strata_context *c);
-/* copy.c */
-void context_free_staging(strata_context *c);
 /* What a call puts on the stream between these two, and then waits for, it computes
  * itself with so many threads if nothing else is under way. */
 void context_visit(strata_context *c, int threads);

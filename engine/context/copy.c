@@ -5,8 +5,6 @@
 #include "engine/context/context.h"
 #include "engine/context/parts.h"
 
-#include <stdlib.h>
-
 /* Whether it goes by pinned pieces: the driver would copy it by one thread. */
 static bool goes_by_pieces(const strata_context *c, const void *host, size_t bytes)
 {
@@ -29,14 +27,6 @@ static int move_by_pieces(strata_context *c, void *data, void *to_host,
     staging_begin(c->staging);
     return to_host ? staging_receive_all(c->staging, &target, 1, data, err)
                    : staging_send(c->staging, data, from_host, bytes, err);
-}
-
-void context_free_staging(strata_context *c)
-{
-    if (c->staging)
-        staging_close(c->staging);
-    free(c->staging);
-    c->staging = NULL;
 }
 
 /* One way or the other, put on the stream; what is waited for may go by pieces. */
