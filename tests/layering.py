@@ -323,6 +323,17 @@ def layers_without_stanza():
 number = failures = 0
 
 
+# What libgomp keeps with a team, which may be that of a caller's loop: common/team/team.c.
+KEPT = re.compile(r"\s*#\s*pragma omp .*(schedule\((?!static)|\b(sections|ordered|copyprivate))")
+
+
+def regions_with_state():
+    return [f"{path}:{number} has {line.strip()}" for path in sources("plugins")
+            if path.endswith((".c", ".h"))
+            for number, line in enumerate(open(path, encoding="utf-8"), 1)
+            if KEPT.match(line)]
+
+
 def claim(text, wrong):
     global number, failures
     number += 1
@@ -377,6 +388,7 @@ def main(source, build):
           [line for room in MAY_USE for line in missing_functions(room)])
     claim("every layer's folder has a stanza", layers_without_stanza())
     claim("a layer is built from its folder and plugins/common", foreign_sources())
+    claim("regions of plugins keep nothing with the caller's team", regions_with_state())
     print(f"1..{number}")
     return failures > 0
 

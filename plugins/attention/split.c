@@ -12,6 +12,7 @@
 #include "plugins/attention/host.h"
 #include "plugins/attention/rows.h"
 #include "plugins/common/product/tile.h"
+#include "plugins/common/team/turn.h"
 
 #define QUERIES 16   /* most of the heads that share keys and values */
 #define PART 256     /* keys, at least */
@@ -310,17 +311,18 @@ int attention_split_run(const strata_run *r)
     const int most = attention_threads();
     const int threads = work < PARALLEL ? 1 : made < most ? (int)made : most;
     const int64_t heads = p->batch * p->kv_heads;
+    int64_t next = 0;
     (void)threads;
 #pragma omp parallel num_threads(threads)
     {
         float *memory = scratch + share * attention_thread();
-#pragma omp for schedule(dynamic)
-        for (int64_t i = 0; i < heads * t.parts; i++) {
+        for (int64_t i; team_turn(&next, heads * t.parts, &i);) {
             struct task k = task_of(&t, i / t.parts, results);
             lay_out(&t, p, memory, &k.s);
             k.result += i % t.parts * t.queries * result_size(p);
             run_part(&k, i % t.parts * t.part);
         }
+#pragma omp barrier
 #pragma omp for schedule(static)
         for (int64_t i = 0; i < heads * t.queries; i++) {
             const struct task k = task_of(&t, i / t.queries, results);

@@ -13,6 +13,7 @@
 #include "plugins/attention/host.h"
 #include "plugins/attention/rows.h"
 #include "plugins/common/product/tile.h"
+#include "plugins/common/team/turn.h"
 
 #define KEYS 128     /* of a tile: its scores stay in the L1 cache */
 #define PARALLEL 1e5 /* multiply-adds that pay for a thread team */
@@ -386,6 +387,22 @@ size_t attention_tiled_workspace(const strata_node *n)
            (size_t)attention_threads();
 }
 
+static void run_tile(const struct tiling *t, int64_t i, float *memory)
+{
+    const struct attention_plan *p = &t->c->plan;
+    struct task k = {.t = t, .first = i % t->tiles * t->columns};
+    const int64_t rest = p->group * p->length - k.first;
+    k.kv_head = i / t->tiles % p->kv_heads;
+    k.b = i / t->tiles / p->kv_heads;
+    k.queries = rest < t->columns ? rest : t->columns;
+    k.columns = round_up(k.queries, t->set->lanes);
+    k.reach = attention_call_reach(t->c, k.b);
+    k.keys = attention_keys(t->c, k.b, k.kv_head, k.reach.split);
+    k.values = attention_values(t->c, k.b, k.kv_head, k.reach.split);
+    lay_out(t, p, memory, &k.s);
+    run_task(&k);
+}
+
 int attention_tiled_run(const strata_run *r)
 {
     struct attention_call c;
@@ -404,21 +421,11 @@ int attention_tiled_run(const strata_run *r)
     (void)threads;
     /* Tiles of a head read the same keys: one thread takes them, if there are many. */
     const int64_t heads = p->batch * p->kv_heads;
-    const int chunk = heads >= 4 * threads ? (int)t.tiles : 1;
-    (void)chunk;
-#pragma omp parallel for schedule(dynamic, chunk) num_threads(threads)
-    for (int64_t i = 0; i < heads * t.tiles; i++) {
-        struct task k = {.t = &t, .first = i % t.tiles * t.columns};
-        const int64_t rest = p->group * p->length - k.first;
-        k.kv_head = i / t.tiles % p->kv_heads;
-        k.b = i / t.tiles / p->kv_heads;
-        k.queries = rest < t.columns ? rest : t.columns;
-        k.columns = round_up(k.queries, t.set->lanes);
-        k.reach = attention_call_reach(&c, k.b);
-        k.keys = attention_keys(&c, k.b, k.kv_head, k.reach.split);
-        k.values = attention_values(&c, k.b, k.kv_head, k.reach.split);
-        lay_out(&t, p, (float *)r->workspace + share * attention_thread(), &k.s);
-        run_task(&k);
-    }
+    const int64_t chunk = heads >= 4 * threads ? t.tiles : 1;
+    int64_t next = 0;
+#pragma omp parallel num_threads(threads)
+    for (int64_t turn; team_turn(&next, heads * t.tiles / chunk, &turn);)
+        for (int64_t i = turn * chunk; i < (turn + 1) * chunk; i++)
+            run_tile(&t, i, (float *)r->workspace + share * attention_thread());
     return STRATA_OK;
 }

@@ -184,8 +184,9 @@ static inline void convolution_in_bands(const struct convolution_job *job,
             convolution_band(job, r, b, task, r->workspace, r->workspace_size);
         return;
     }
-#pragma omp parallel for schedule(dynamic) num_threads(teams)
-    for (int64_t task = 0; task < tasks; task++) {
+    int64_t next = 0;
+#pragma omp parallel num_threads(teams)
+    for (int64_t task; team_turn(&next, tasks, &task);) {
         char *scratch = r->workspace;
 #ifdef _OPENMP
         scratch += b->bytes * (size_t)omp_get_thread_num();

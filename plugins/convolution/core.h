@@ -6,6 +6,7 @@
 #ifndef PLUGINS_CONVOLUTION_CORE_H
 #define PLUGINS_CONVOLUTION_CORE_H
 
+#include "plugins/common/team/turn.h"
 #include "plugins/convolution/direct.h"
 #include "plugins/convolution/product.h"
 
@@ -51,8 +52,9 @@ static inline void convolution_product_all(const struct convolution_job *job, do
     int64_t plane = window_out_count(&cv->w), whole = 3 * cv->tile->vector;
     int64_t tasks = job->images * cv->groups * ((plane + whole - 1) / whole);
     int64_t chunks = work > CONVOLUTION_PARALLEL ? convolution_chunks(cv, tasks) : 1;
-#pragma omp parallel for schedule(dynamic) if (work > CONVOLUTION_PARALLEL)
-    for (int64_t task = 0; task < tasks * chunks; task++)
+    int64_t next = 0;
+#pragma omp parallel if (work > CONVOLUTION_PARALLEL)
+    for (int64_t task; team_turn(&next, tasks * chunks, &task);)
         convolution_task(job, task, chunks);
 }
 

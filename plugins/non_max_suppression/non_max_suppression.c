@@ -14,6 +14,7 @@
 #include <strata/half.h>
 
 #include "plugins/common/dense.h"
+#include "plugins/common/team/turn.h"
 #include "plugins/common/walk.h"
 
 /* ---- shape ----------------------------------------------------------------------- */
@@ -183,10 +184,10 @@ static int nms_run(const strata_run *r)
     const int64_t made = (int64_t)((r->workspace_size - counts) / share);
     const int64_t wanted = nms_threads(&r->in[1]);
     const int threads = all * boxes < 1024 ? 1 : (int)(wanted < made ? wanted : made);
-    int64_t *count = r->workspace;
+    int64_t *count = r->workspace, next = 0;
     (void)threads;
-#pragma omp parallel for schedule(dynamic) num_threads(threads)
-    for (int64_t c = 0; c < all; c++) {
+#pragma omp parallel num_threads(threads)
+    for (int64_t c; team_turn(&next, all, &c);) {
         char *own = (char *)r->workspace + counts;
 #ifdef _OPENMP
         own += share * (size_t)omp_get_thread_num();

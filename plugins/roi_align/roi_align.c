@@ -7,6 +7,7 @@
 
 #include "plugins/common/dense.h"
 #include "plugins/common/pointwise/taps.h"
+#include "plugins/common/team/turn.h"
 #include "plugins/common/walk.h"
 
 #define CHANNELS 64 /* at once */
@@ -243,8 +244,9 @@ static int roi_run(const strata_run *r)
 {
     const strata_tensor *y = &r->out[0];
     const int64_t pieces = (y->dims[1] + CHANNELS - 1) / CHANNELS;
-#pragma omp parallel for schedule(dynamic) if (y->count >= WALK_PARALLEL / 8)
-    for (int64_t i = 0; i < y->dims[0] * pieces; i++) {
+    int64_t next = 0;
+#pragma omp parallel if (y->count >= WALK_PARALLEL / 8)
+    for (int64_t i; team_turn(&next, y->dims[0] * pieces, &i);) {
         const int64_t begin = i % pieces * CHANNELS, rest = y->dims[1] - begin;
         take_region(r, i / pieces, begin, rest < CHANNELS ? rest : CHANNELS);
     }

@@ -7,6 +7,7 @@
  */
 #include "plugins/convolution/winograd/transform.h"
 
+#include "plugins/common/team/turn.h"
 #include "plugins/common/walk.h"
 #include "plugins/convolution/core.h"
 
@@ -129,8 +130,9 @@ static void in_blocks(const struct winograd_job *j, char *memory, int threads)
     const int64_t blocks = window_min(
         winograd_round_up((j->groups + plan->groups - 1) / plan->groups, threads),
         j->groups);
-#pragma omp parallel for schedule(dynamic) num_threads(threads)
-    for (int64_t i = 0; i < blocks; i++) {
+    int64_t next = 0;
+#pragma omp parallel num_threads(threads)
+    for (int64_t i; team_turn(&next, blocks, &i);) {
         char *own =
             memory + (size_t)thread_number() * (plan->tiles_bytes + plan->product_bytes);
         const struct winograd_block b =
@@ -149,6 +151,7 @@ static void in_common(const struct winograd_job *j, char *memory, int threads)
     const struct winograd_block b = block_of(j, 0, j->groups, memory);
     const int64_t height = s->set->rows;
     const int64_t parts = (j->groups + plan->part - 1) / plan->part;
+    int64_t next = 0;
 #pragma omp parallel num_threads(threads)
     {
         float *m = (float *)(memory + plan->tiles_bytes +
@@ -156,8 +159,7 @@ static void in_common(const struct winograd_job *j, char *memory, int threads)
 #pragma omp for schedule(static)
         for (int64_t group = 0; group < j->groups; group++)
             transform_rows(j, &b, group * height, height);
-#pragma omp for schedule(dynamic)
-        for (int64_t i = 0; i < s->panels * parts; i++) {
+        for (int64_t i; team_turn(&next, s->panels * parts, &i);) {
             const int64_t first = j->groups * (i % parts) / parts;
             const int64_t end = j->groups * (i % parts + 1) / parts;
             by_panel(j, &b, i / parts, first * height, (end - first) * height, m);

@@ -2,6 +2,7 @@
  *
  * Each pattern is found, and computes what its operators do one by one.
  */
+#include "tests/network/import/free_model.h"
 #include "tests/network/import/pattern_case.h"
 
 #define ERF_2 "d = Div x 1.41421356; e = Erf d; s = Add e 1; "
@@ -56,6 +57,15 @@
 #define CELL_WEIGHTS "w = Identity {6x8}; v = Identity {6}; "
 #define CELL(name, i)                                                                    \
     ROW_OF(name, i) name "1 = Gemm " name " w v transB=1 alpha=1.0 beta=1.0; "
+
+/* The first and the last row of a value along an axis, multiplied; u: x turned. */
+#define FREE_ROWS(value, axis, shape)                                                    \
+    "input x f " shape "\ninit w f 8x2 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n"         \
+    "init i i - 0\ninit k i - -1\nnode Tanh x -> t\nnode Transpose t -> u "              \
+    "perm=[1,0,2]\n"                                                                     \
+    "node Gather " value ",i -> a axis=" axis "\nnode Gather " value                     \
+    ",k -> b axis=" axis                                                                 \
+    "\nnode MatMul a,w -> c\nnode MatMul b,w -> d\nnode Sub c,d -> y\noutput y\n"
 
 static const struct pattern_case cases[] = {
     /* attention */
@@ -347,6 +357,13 @@ static const struct pattern_case cases[] = {
      "w = Identity {8x6}; " ROW_OF("a", "0")
          ROW_OF("b", "1") "c = MatMul a w; d = MatMul b w; y = Sub c d",
      "Slice MatrixMultiply Slice MatrixMultiply ElementWise Shuffle", NULL, NULL},
+    {"x=3x2x8", /* one row twice, and from the end */
+     "w = Identity {8x6}; " ROW_OF("a", "1") ROW_OF("b", "1")
+         ROW_OF("h", "-2") "c = MatMul a w; d = MatMul b w; e = MatMul h w; "
+                           "f = Sub c d; y = Add f e",
+     "Slice MatrixMultiply Slice MatrixMultiply ElementWise Slice MatrixMultiply "
+     "ElementWise Shuffle",
+     NULL, NULL},
     {"x=3x8x2",
      "w = Identity {8x6}; a = Gather x <0> axis=2; b = Gather x <1> axis=2; "
      "c = MatMul a w; d = MatMul b w; y = Sub c d",
@@ -400,4 +417,46 @@ Test(patterns, says_what_it_was_made_of)
     cr_expect(strstr(x.text, "# from: s\n[layer y]\n"), "%s", x.text);
     imported_free(&x);
     free(t);
+}
+
+/* Rows of a dim that is free. */
+static const struct {
+    const char *text;
+    int64_t most; /* 0: no option tells */
+    bool joined;
+} free_rows[] = {
+    {FREE_ROWS("x", "0", "#x2x8"), 0, false},
+    {FREE_ROWS("x", "0", "#x2x8"), 3, true},
+    {FREE_ROWS("x", "0", "#x2x8"), 512, false},
+    {FREE_ROWS("x", "1", "2x#x8"), 0, false},
+    {FREE_ROWS("x", "1", "2x#x8"), 4, true},
+    {FREE_ROWS("u", "1", "#x2x8"), 0, false},
+    {FREE_ROWS("u", "1", "#x2x8"), 4, true},
+    /* it is another that is */
+    {FREE_ROWS("x", "0", "2x#x8"), 0, true},
+};
+
+Test(patterns, rows_of_free_dims_are_joined_where_their_number_is_told)
+{
+    for (size_t i = 0; i < sizeof free_rows / sizeof free_rows[0]; i++) {
+        struct free_model m = free_model_open(free_rows[i].text, "", "L", "");
+        const struct import_symbol told = {.name = "L",
+                                           .n = 1,
+                                           .values = {free_rows[i].most},
+                                           .range = true,
+                                           .least = 2};
+        const struct import_options o = {.symbols = &told,
+                                         .n_symbols = free_rows[i].most > 0};
+        struct imported x;
+        strata_error err = {0};
+        cr_assert_eq(imported_open(&x, m.onnx, m.registry, &o, &err), STRATA_OK, "%s",
+                     err.message);
+        cr_expect_eq(
+            strstr(x.text, "= MatrixMultiply") &&
+                !strstr(strstr(x.text, "= MatrixMultiply") + 1, "= MatrixMultiply"),
+            free_rows[i].joined, "%d:\n%s", (int)i, x.text);
+        cr_expect(strstr(x.text, "[profile]"), "%d: no size is free", (int)i);
+        imported_free(&x);
+        free_model_close(&m);
+    }
 }

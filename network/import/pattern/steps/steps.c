@@ -168,10 +168,47 @@ static int join(struct import *im, const struct step *s, size_t n, bool *changed
     return arena_status(&g->arena, "a model", err);
 }
 
-/* Worth it where half of the rows are asked for. */
-static bool pays(const struct graph *g, const struct step *s, size_t n)
+/* The input of n that has the dim, whose axis there it leaves in *axis: that before a
+ * Transpose, or the first that has as much there. */
+static int dim_of(const struct graph *g, const struct node *n, int64_t size, int *axis)
 {
-    return n > 1 && 2 * (int64_t)n >= graph_value(g, s->x)->dims[s->axis];
+    int64_t perm[STRATA_MAX_RANK];
+    if (is_op(n, "Transpose") && node_integers(n, "perm", perm, STRATA_MAX_RANK) > *axis)
+        *axis = (int)perm[*axis];
+    for (int i = 0; i < n->n_in; i++) {
+        const struct value *v = graph_value(g, n->in[i]);
+        if (v && !v->constant && *axis >= 0 && *axis < v->rank && v->dims[*axis] == size)
+            return n->in[i];
+    }
+    return VALUE_NONE;
+}
+
+/* How many rows x has at most; 0: any number, as the dim is one that nobody gave a size.
+ * The same at all sizes that the model is imported at. */
+static int64_t most_rows(const struct import *im, const struct step *s)
+{
+    const struct graph *g = &im->g;
+    const int64_t size = graph_value(g, s->x)->dims[s->axis];
+    int x = s->x, axis = s->axis;
+    for (const struct node *n; x >= 0 && (n = maker(g, x));)
+        x = dim_of(g, n, size, &axis);
+    const int at = x >= 0 ? graph_value(g, x)->symbols[axis] - 1 : -1;
+    const struct symbol *free_dim = at >= 0 ? &im->symbols[at] : NULL;
+    return !free_dim ? size : free_dim->assumed || free_dim->is_sum ? 0 : free_dim->most;
+}
+
+/* Worth it where half of the rows are asked for. */
+static bool pays(const struct import *im, const struct step *s, size_t n)
+{
+    const int64_t most = most_rows(im, s);
+    int64_t rows = 0;
+    for (size_t i = 0; most > 0 && i < n; i++) {
+        size_t k = 0;
+        while (k < i && (s[k].at - s[i].at) % most != 0) /* one may be from the end */
+            k++;
+        rows += k == i;
+    }
+    return rows > 1 && 2 * rows >= most;
 }
 
 static int sweep(struct import *im, bool *changed, strata_error *err)
@@ -189,7 +226,7 @@ static int sweep(struct import *im, bool *changed, strata_error *err)
     }
     for (size_t i = 0; status == STRATA_OK && i < count; i++) {
         const size_t n = steps[i].done ? 0 : collect(like, steps + i, count - i);
-        if (n && pays(g, like, n))
+        if (n && pays(im, like, n))
             status = join(im, like, n, changed, err);
     }
     return status == STRATA_OK && *changed ? import_drop(im, err) : status;
