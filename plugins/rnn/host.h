@@ -49,7 +49,8 @@ int rnn_may_have_digits(const struct rnn_plan *p); /* but for weights and proces
 int rnn_has_digits(void);                          /* of the processor */
 /* 16 states, of scale 1; whether they are at most 1, and so have digits. */
 int rnn_digits_of_states(uint8_t *to, const float *h);
-/* Of n numbers, up to a multiple of 16; what they count, or 0: they have none. */
+/* Of n numbers, up to a multiple of 16; what they count, or 0: they have none, as some is
+ * no number, or too many are far smaller than the largest. */
 float rnn_digits_of_row(uint8_t *to, const float *x, int64_t n);
 void rnn_sum_digits(const struct rnn_sums *s, int rows, int64_t k, const void *panel);
 
