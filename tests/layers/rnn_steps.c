@@ -31,7 +31,13 @@ Test(rnn_steps, a_row_with_what_is_no_number_has_none)
             }
 }
 
-enum { DEEP = 37, FOURS = (DEEP + 3) / 4, GATES = 4, COLUMNS = GATES * RNN_LANES };
+enum {
+    DEEP = 37,
+    FOURS = (DEEP + 3) / 4,
+    WHOLE = 48,
+    GATES = 4,
+    COLUMNS = GATES * RNN_LANES
+};
 
 /* Weights of a panel: [four][gate][lane][of the four], and what high digits begin with.
  */
@@ -78,8 +84,8 @@ static double row_off_by(const struct rnn_sums *s, int m, const int8_t *panel)
 struct product {
     int8_t panel[FOURS * COLUMNS * 4];
     int32_t less[COLUMNS];
-    uint8_t digits[3][FOURS * 64];
-    float row[3][DEEP], start[COLUMNS], step[COLUMNS], sum[3][COLUMNS];
+    uint8_t digits[3][4 * WHOLE];
+    float row[3][WHOLE], start[COLUMNS], step[COLUMNS], sum[3][COLUMNS];
     struct rnn_sums s;
 };
 
@@ -113,12 +119,13 @@ static void clear_weights(struct product *p, int from, int to)
 }
 
 /* Two rows at once and one alone. */
-static double off_of(struct product *p)
+static double off_of(struct product *p,
+                     float (*digits_of)(uint8_t *, const float *, int64_t))
 {
     double most = 0;
     for (int m = 0; m < 3; m++) {
         p->s.digits[m] = p->digits[m];
-        p->s.unit[m] = rnn_digits_of_row(p->digits[m], p->row[m], DEEP);
+        p->s.unit[m] = digits_of(p->digits[m], p->row[m], DEEP);
     }
     rnn_sum_digits(&p->s, 3, DEEP, p->panel);
     for (int m = 0; m < 3; m++)
@@ -133,7 +140,7 @@ static double off_with(float scale, float odd)
     fill(&p, scale);
     for (int m = 0; m < 3; m++)
         p.row[m][m * 9] = odd;
-    return off_of(&p);
+    return off_of(&p, rnn_digits_of_row);
 }
 
 Test(rnn_steps, sums_of_digits_are_as_far_off_as_floats)
@@ -145,6 +152,47 @@ Test(rnn_steps, sums_of_digits_are_as_far_off_as_floats)
         const double off = off_with(scales[i], 0);
         cr_expect_lt(off, 2e-7, "%g: %g", (double)scales[i], off);
     }
+}
+
+/* As of a row's h, panel after panel. */
+static float digits_of_states(uint8_t *to, const float *h, int64_t n)
+{
+    float unit = 0x1p-23f;
+    for (int64_t i = 0; i < n; i += RNN_LANES)
+        if (!rnn_digits_of_states(to + 4 * i, h + i))
+            unit = 0;
+    return unit;
+}
+
+Test(rnn_steps, sums_of_tiny_states_are_as_far_off_as_floats)
+{
+    static const float scales[] = {1, 0.1f, 0.01f, 1e-3f, 1e-5f, 1e-10f};
+    static struct product p;
+    if (!rnn_has_digits())
+        cr_skip_test("this processor has no AVX-512 VNNI");
+    for (int i = 0; i < 6; i++) {
+        fill(&p, scales[i]);
+        const double off = off_of(&p, digits_of_states);
+        cr_expect_lt(off, 1e-6, "%g: %g", (double)scales[i], off);
+        for (int k = 0; k < RNN_LANES; k++)
+            p.row[0][k] *= 1e-5f;
+        clear_weights(&p, RNN_LANES, DEEP);
+        const double few = off_of(&p, digits_of_states);
+        cr_expect_lt(few, 1e-6, "16 of %g: %g", (double)scales[i] * 1e-5, few);
+    }
+}
+
+Test(rnn_steps, states_of_0_and_of_an_ordinary_size_have_digits)
+{
+    uint8_t digits[64];
+    float h[RNN_LANES] = {0};
+    if (!rnn_has_digits())
+        cr_skip_test("this processor has no AVX-512 VNNI");
+    cr_expect(rnn_digits_of_states(digits, h));
+    h[3] = 1e-6f;
+    cr_expect_not(rnn_digits_of_states(digits, h));
+    h[4] = -0x1p-6f;
+    cr_expect(rnn_digits_of_states(digits, h));
 }
 
 /* They are not made digits. */
@@ -181,7 +229,7 @@ Test(rnn_steps, numbers_beside_large_ones_are_not_lost)
             for (int m = 0; m < 3; m++)
                 for (int k = 0; k < n; k++)
                     p.row[m][k] = large[i];
-            const double off = off_of(&p);
+            const double off = off_of(&p, rnn_digits_of_row);
             cr_expect_lt(off, 4e-7, "%d of %g: %g", n, (double)large[i], off);
         }
 }
@@ -189,7 +237,7 @@ Test(rnn_steps, numbers_beside_large_ones_are_not_lost)
 Test(rnn_steps, rows_of_about_one_size_have_digits)
 {
     float x[DEEP] = {0};
-    uint8_t digits[FOURS * 64];
+    uint8_t digits[4 * WHOLE];
     if (!rnn_has_digits())
         cr_skip_test("this processor has no AVX-512 VNNI");
     cr_expect_gt(rnn_digits_of_row(digits, x, DEEP), 0, "zeros");

@@ -5,7 +5,8 @@
  * of one digit by four weights, with exact sums. Weights are not made floats, and four
  * are read for each of theirs. What is rounded is a number's last digit: a sum is off by
  * at most 2^-24 of the scale times the sum of weights' sizes, which is FP32's size where
- * the row's numbers are of about one size. Rows that are uneven are multiplied as floats.
+ * the row's numbers are of about one size. Rows that are uneven, and those with states
+ * that are tiny for a scale of 1, are multiplied as floats.
  */
 #include "plugins/rnn/host.h"
 
@@ -16,6 +17,7 @@
 #define GATES 4      /* of the one op that has such panels */
 #define MOST 8388607 /* 2^23 - 1: counts of a scale */
 #define BEYOND 8     /* counts that rounding may have put a state beyond 1 */
+#define FEW 131072   /* counts: where no state of 16 has more, they have too few digits */
 #define DEEP 65536   /* numbers of a row; 255*127 times as much fits 32 bits */
 #define SMALL 1e-30f /* scales that can be divided by, and into */
 #define LARGE 1e30f
@@ -61,10 +63,12 @@ DIGITS int rnn_digits_of_states(uint8_t *to, const float *h)
 {
     const __m512 counts =
         _mm512_mul_ps(_mm512_loadu_ps(h), _mm512_set1_ps((float)MOST + 1));
+    const __m512 sizes = _mm512_abs_ps(counts);
+    const __m512 most = _mm512_set1_ps((float)MOST + 1 + BEYOND);
+    const __mmask16 some = _mm512_cmp_ps_mask(sizes, _mm512_setzero_ps(), _CMP_NEQ_UQ);
     _mm512_storeu_si512(to, digits_of(counts));
-    return _mm512_cmp_ps_mask(_mm512_abs_ps(counts),
-                              _mm512_set1_ps((float)MOST + 1 + BEYOND),
-                              _CMP_LE_OQ) == 0xffff;
+    return _mm512_cmp_ps_mask(sizes, most, _CMP_LE_OQ) == 0xffff &&
+           (!some || _mm512_cmp_ps_mask(sizes, _mm512_set1_ps(FEW), _CMP_GE_OQ));
 }
 
 static inline __mmask16 first_of(int64_t left)
