@@ -28,11 +28,12 @@ static size_t furnish(const struct rnn_plan *p, int32_t dtype, char *base,
     const int64_t units = rnn_panels(p) * RNN_LANES, rows = p->steps * p->batch;
     const int64_t states = p->directions * p->batch;
     size_t used = 0;
-    const int has_digits = rnn_may_have_digits(p);
+    const int has_digits = rnn_may_have_digits(p) && rnn_has_digits();
     const int64_t deepest = rnn_whole_lanes(
         p->layers > 1 && p->directions * p->hidden > p->inputs ? p->directions * p->hidden
                                                                : p->inputs);
     float *length, *beyond[2];
+    room->x_rows = has_digits ? rnn_rows_at_once(rows, deepest) : 0;
     if (!take(&used, rows, dtype == STRATA_FP32 ? 0 : p->inputs, base, &room->x) ||
         !take(&used, rows, p->directions * units * p->gates, base, &room->sums) ||
         !take(&used, states, units, base, &room->h[0]) ||
@@ -40,8 +41,8 @@ static size_t furnish(const struct rnn_plan *p, int32_t dtype, char *base,
         !take(&used, states, units, base, &room->c) ||
         !take(&used, states, units, base, &room->reset) ||
         !take(&used, p->batch, 2, base, &length) ||
-        !take(&used, has_digits ? rows : 0, deepest, base, &room->x_digits) ||
-        !take(&used, has_digits ? rows : 0, 1, base, &room->x_unit) ||
+        !take(&used, room->x_rows, deepest, base, &room->x_digits) ||
+        !take(&used, room->x_rows, 1, base, &room->x_unit) ||
         !take(&used, has_digits ? states : 0, units, base, &room->h_digits[0]) ||
         !take(&used, has_digits ? states : 0, units, base, &room->h_digits[1]) ||
         !take(&used, has_digits ? states : 0, 2, base, &beyond[0]) ||

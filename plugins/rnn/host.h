@@ -47,9 +47,11 @@ int8_t rnn_count(float v, float step);
 /* bytes/digits.c */
 int rnn_may_have_digits(const struct rnn_plan *p); /* but for weights and processor */
 int rnn_has_digits(void);                          /* of the processor */
-/* 16 states, of scale 1; whether they are at most 1, and so have digits. */
+/* 16 states, of scale 1; whether they have digits: they are at most 1, and all 0 or some
+ * at least 2^-6. */
 int rnn_digits_of_states(uint8_t *to, const float *h);
-/* Of n numbers, up to a multiple of 16; what they count, or 0: they have none. */
+/* Of n numbers, up to a multiple of 16; what they count, or 0: they have none, as some is
+ * no number, or too many are far smaller than the largest. */
 float rnn_digits_of_row(uint8_t *to, const float *x, int64_t n);
 void rnn_sum_digits(const struct rnn_sums *s, int rows, int64_t k, const void *panel);
 

@@ -6,6 +6,7 @@
 
 #define TEAM_WORK 1000000. /* multiply-adds that pay for a thread team */
 #define BLOCK 64           /* rows to a task */
+#define AT_ONCE (1 << 19)  /* numbers whose digits are kept: what a core's cache has */
 
 /* Rows from `at` on: how many, and which of the code's sums takes them. */
 static int portion(int64_t left, int *index)
@@ -44,7 +45,8 @@ static void advance(const struct rnn_job *j, int direction, int64_t panel,
 
 static uint8_t *x_digits(const struct rnn_job *j, int64_t row)
 {
-    return (uint8_t *)(j->room.x_digits + row * rnn_whole_lanes(j->depth));
+    return (uint8_t *)(j->room.x_digits +
+                       row % j->room.x_rows * rnn_whole_lanes(j->depth));
 }
 
 static void multiply(const struct rnn_job *j, int direction, int64_t panel, int64_t from,
@@ -70,7 +72,7 @@ static void multiply(const struct rnn_job *j, int direction, int64_t panel, int6
             s.sum[m] = j->room.sums + at.sum;
             if (j->host->packing == RNN_DIGITS) {
                 s.digits[m] = x_digits(j, row);
-                s.unit[m] = j->room.x_unit[row];
+                s.unit[m] = j->room.x_unit[row % j->room.x_rows];
             }
             advance(j, direction, panel, &at);
         }
@@ -96,30 +98,52 @@ static void skip(const struct rnn_job *j, int direction, int64_t panel, int64_t 
     }
 }
 
-static void make_digits(const struct rnn_job *j, int64_t rows)
+static void make_digits(const struct rnn_job *j, int64_t from, int64_t to)
 {
-#pragma omp parallel for schedule(static) if (rows * j->depth > (int64_t)TEAM_WORK / 4)
-    for (int64_t row = 0; row < rows; row++) {
+#pragma omp parallel for schedule(static) if ((to - from) * j->depth >                   \
+                                              (int64_t)TEAM_WORK / 4)
+    for (int64_t row = from; row < to; row++) {
         const float *x =
             j->x + row / j->p.batch * j->x_step + row % j->p.batch * j->x_row;
-        j->room.x_unit[row] = rnn_digits_of_row(x_digits(j, row), x, j->depth);
+        j->room.x_unit[row % j->room.x_rows] =
+            rnn_digits_of_row(x_digits(j, row), x, j->depth);
+    }
+}
+
+/* Of rows [from, to). */
+static void sum_rows(const struct rnn_job *j, int64_t from, int64_t to)
+{
+    const struct rnn_plan *p = &j->p;
+    const int64_t blocks = (to - from + BLOCK - 1) / BLOCK;
+    const int64_t tasks = p->directions * j->panels * blocks;
+    const int multiplies = rnn_multiplies(p, j->layer);
+    const double steps = (double)(to - from) / (double)p->batch;
+    const double work = steps * rnn_step_work(j, j->depth);
+#pragma omp parallel for schedule(static) if (work > TEAM_WORK)
+    for (int64_t i = 0; i < tasks; i++) {
+        const int64_t first = from + i % blocks * BLOCK;
+        const int64_t end = first + BLOCK < to ? first + BLOCK : to;
+        const int direction = (int)(i / blocks / j->panels);
+        (multiplies ? multiply : skip)(j, direction, i / blocks % j->panels, first, end);
     }
 }
 
 void rnn_sum_inputs(const struct rnn_job *j)
 {
-    const struct rnn_plan *p = &j->p;
-    const int64_t rows = p->steps * p->batch, blocks = (rows + BLOCK - 1) / BLOCK;
-    const int64_t tasks = p->directions * j->panels * blocks;
-    const int multiplies = rnn_multiplies(p, j->layer);
-    const double work = (double)p->steps * rnn_step_work(j, j->depth);
-    if (multiplies && j->host->packing == RNN_DIGITS)
-        make_digits(j, rows);
-#pragma omp parallel for schedule(static) if (work > TEAM_WORK)
-    for (int64_t i = 0; i < tasks; i++) {
-        const int64_t from = i % blocks * BLOCK;
-        const int64_t to = from + BLOCK < rows ? from + BLOCK : rows;
-        const int direction = (int)(i / blocks / j->panels);
-        (multiplies ? multiply : skip)(j, direction, i / blocks % j->panels, from, to);
+    const int64_t rows = j->p.steps * j->p.batch;
+    const int digits = j->host->packing == RNN_DIGITS && rnn_multiplies(&j->p, j->layer);
+    const int64_t at_once = digits ? j->room.x_rows : rows;
+    for (int64_t from = 0; from < rows; from += at_once) {
+        const int64_t to = from + at_once < rows ? from + at_once : rows;
+        if (digits)
+            make_digits(j, from, to);
+        sum_rows(j, from, to);
     }
+}
+
+int64_t rnn_rows_at_once(int64_t rows, int64_t depth)
+{
+    const int64_t blocks = AT_ONCE / BLOCK / (depth > 0 ? depth : 1);
+    const int64_t most = blocks > 1 ? blocks * BLOCK : BLOCK;
+    return rows < most ? rows : most;
 }

@@ -14,9 +14,10 @@ struct rnn_room {
     float *between[2]; /* T x B x D*H: outputs of layers, in turns */
     float *h[2], *c, *reset; /* D x B x units; h in turns of steps */
     int64_t *length;         /* B */
-    /* With digits, 4 bytes a number: those of rows of the input, up to lanes, and what
-     * they count; of h, and the last step that began with a state beyond them, D x B,
-     * both in turns as h is. */
+    /* With digits, 4 bytes a number: those of x_rows of the input at once, up to lanes,
+     * and what they count; of h, and the last step that began with a state beyond them,
+     * D x B, both in turns as h is. */
+    int64_t x_rows;
     float *x_digits, *x_unit, *h_digits[2];
     int64_t *beyond[2];
 };
@@ -56,7 +57,10 @@ static inline double rnn_step_work(const struct rnn_job *j, int64_t depth)
            (double)depth;
 }
 
-void rnn_sum_inputs(const struct rnn_job *j); /* input.c */
+/* input.c */
+void rnn_sum_inputs(const struct rnn_job *j);
+/* So many of those rows of a depth whose digits are made at once. */
+int64_t rnn_rows_at_once(int64_t rows, int64_t depth);
 void rnn_walk_steps(const struct rnn_job *j); /* steps.c */
 
 #endif /* PLUGINS_RNN_JOB_H */

@@ -66,6 +66,11 @@ static const struct layer_case cases[] = {
      .weight_high = 0.2, .tolerance = 2},
     {"RNN", "op = lstm; hidden = 128", .in = {S3(3, 2, 9)}, .absent = NO_PEEPHOLES,
      .numbers = NUMBERS_FINE, .weight_low = -0.1, .weight_high = 0.1, .tolerance = 2},
+    /* more rows than have their digits at once, and depths of 0 */
+    {"RNN", "op = lstm; hidden = 128; layout = batch", .in = {S3(5, 27, 4097)},
+     .absent = NO_PEEPHOLES, .weight_low = -0.05, .weight_high = 0.05, .tolerance = 2},
+    {"RNN", "op = lstm; hidden = 128", .in = {S3(3, 2, 0)}, .absent = NO_PEEPHOLES,
+     .may_refuse = true},
     /* directions, layers, layouts */
     {"RNN", "op = lstm; hidden = 9; direction = reverse", .in = {S3(5, 2, 7)}, PLAIN},
     {"RNN", "op = lstm; hidden = 9; direction = bidirectional", .in = {S3(5, 2, 7)},

@@ -2,8 +2,11 @@
  *
  * Products of bytes by the VNNI of AVX-512. A number of a row is a whole number of 2^-23
  * of the row's scale, which is three digits of eight bits: an instruction multiplies four
- * of one digit by four weights, with exact sums, and what is rounded is as far off as
- * FP32 is. Weights are not made floats, and four are read for each of theirs.
+ * of one digit by four weights, with exact sums. Weights are not made floats, and four
+ * are read for each of theirs. What is rounded is a number's last digit: a sum is off by
+ * at most 2^-24 of the scale times the sum of weights' sizes, which is FP32's size where
+ * the row's numbers are of about one size. Rows that are uneven, and those with states
+ * that are tiny for a scale of 1, are multiplied as floats.
  */
 #include "plugins/rnn/host.h"
 
@@ -14,9 +17,13 @@
 #define GATES 4      /* of the one op that has such panels */
 #define MOST 8388607 /* 2^23 - 1: counts of a scale */
 #define BEYOND 8     /* counts that rounding may have put a state beyond 1 */
+#define FEW 131072   /* counts: where no state of 16 has more, they have too few digits */
 #define DEEP 65536   /* numbers of a row; 255*127 times as much fits 32 bits */
 #define SMALL 1e-30f /* scales that can be divided by, and into */
 #define LARGE 1e30f
+#define EVEN                                                                             \
+    6 /* binary orders below a row's largest: the root mean square of the others */
+#define LOST 24 /* orders below the largest of a number that has no digits left */
 
 static int is_own_lstm(const struct rnn_plan *p)
 {
@@ -56,15 +63,29 @@ DIGITS int rnn_digits_of_states(uint8_t *to, const float *h)
 {
     const __m512 counts =
         _mm512_mul_ps(_mm512_loadu_ps(h), _mm512_set1_ps((float)MOST + 1));
+    const __m512 sizes = _mm512_abs_ps(counts);
+    const __m512 most = _mm512_set1_ps((float)MOST + 1 + BEYOND);
+    const __mmask16 some = _mm512_cmp_ps_mask(sizes, _mm512_setzero_ps(), _CMP_NEQ_UQ);
     _mm512_storeu_si512(to, digits_of(counts));
-    return _mm512_cmp_ps_mask(_mm512_abs_ps(counts),
-                              _mm512_set1_ps((float)MOST + 1 + BEYOND),
-                              _CMP_LE_OQ) == 0xffff;
+    return _mm512_cmp_ps_mask(sizes, most, _CMP_LE_OQ) == 0xffff &&
+           (!some || _mm512_cmp_ps_mask(sizes, _mm512_set1_ps(FEW), _CMP_GE_OQ));
 }
 
 static inline __mmask16 first_of(int64_t left)
 {
     return (__mmask16)(left < 16 ? (1 << left) - 1 : 0xffff);
+}
+
+/* Squares of the orders that numbers but 0 are below the largest's. Their mean finds a
+ * few large ones among many as well as many among few, which that of the numbers does
+ * not: they are most of it. */
+DIGITS static inline __m512 depths_of(__m512 v, float largest, __mmask16 *some)
+{
+    *some = _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_NEQ_OQ);
+    const __m512 orders = _mm512_sub_ps(_mm512_getexp_ps(_mm512_set1_ps(largest)),
+                                        _mm512_maskz_getexp_ps(*some, v));
+    const __m512 below = _mm512_min_ps(orders, _mm512_set1_ps(LOST));
+    return _mm512_maskz_mul_ps(*some, below, below);
 }
 
 DIGITS float rnn_digits_of_row(uint8_t *to, const float *x, int64_t n)
@@ -81,10 +102,18 @@ DIGITS float rnn_digits_of_row(uint8_t *to, const float *x, int64_t n)
     if (odd || (largest < SMALL && largest != 0))
         return 0;
     const float unit = largest > 0 ? largest / MOST : 1;
-    for (int64_t i = 0; i < n; i += 16)
-        _mm512_storeu_si512(to + 4 * i, digits_of(_mm512_div_ps(
-                                            _mm512_maskz_loadu_ps(first_of(n - i), x + i),
-                                            _mm512_set1_ps(unit))));
+    __m512 depths = _mm512_setzero_ps();
+    int64_t numbers = 0;
+    for (int64_t i = 0; i < n; i += 16) {
+        const __m512 v = _mm512_maskz_loadu_ps(first_of(n - i), x + i);
+        __mmask16 some;
+        depths = _mm512_add_ps(depths, depths_of(v, largest, &some));
+        numbers += __builtin_popcount(some);
+        _mm512_storeu_si512(to + 4 * i,
+                            digits_of(_mm512_div_ps(v, _mm512_set1_ps(unit))));
+    }
+    if (_mm512_reduce_add_ps(depths) > (float)(EVEN * EVEN * (numbers - 1)) && numbers)
+        return 0;
     return unit;
 }
 
