@@ -187,10 +187,7 @@ static inline void convolution_in_bands(const struct convolution_job *job,
     int64_t next = 0;
 #pragma omp parallel num_threads(teams)
     for (int64_t task; team_turn(&next, tasks, &task);) {
-        char *scratch = r->workspace;
-#ifdef _OPENMP
-        scratch += b->bytes * (size_t)omp_get_thread_num();
-#endif
+        char *scratch = (char *)r->workspace + b->bytes * (size_t)team_self();
         convolution_band(job, r, b, task, scratch, b->bytes);
     }
 }

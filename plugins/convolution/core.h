@@ -6,13 +6,10 @@
 #ifndef PLUGINS_CONVOLUTION_CORE_H
 #define PLUGINS_CONVOLUTION_CORE_H
 
+#include "plugins/common/team/threads.h"
 #include "plugins/common/team/turn.h"
 #include "plugins/convolution/direct.h"
 #include "plugins/convolution/product.h"
-
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 #define CONVOLUTION_DIRECT_FILTERS 3 /* per group, at most */
 #define CONVOLUTION_PARALLEL 1e6     /* multiply-adds that pay for a thread team */
@@ -24,11 +21,7 @@ static inline int convolution_is_direct(int64_t filters_per_group)
 
 static inline int64_t convolution_threads(void)
 {
-#ifdef _OPENMP
-    return omp_get_max_threads();
-#else
-    return 1;
-#endif
+    return team_most();
 }
 
 /* Filters of a group are split where pixels alone would leave threads idle. */
@@ -61,12 +54,7 @@ static inline void convolution_product_all(const struct convolution_job *job, do
 /* The calling thread's padded copy, of `size` bytes. */
 static inline float *convolution_copy_of(const struct convolution_job *job, size_t size)
 {
-#ifdef _OPENMP
-    return (float *)(void *)(job->scratch + size * (size_t)omp_get_thread_num());
-#else
-    (void)size;
-    return (float *)(void *)job->scratch;
-#endif
+    return (float *)(void *)(job->scratch + size * (size_t)team_self());
 }
 
 /* Never more threads than scratch was made for. */

@@ -5,9 +5,8 @@
  */
 #include "plugins/quantized_convolution/amx.h"
 
-#include <omp.h>
-
 #include "plugins/common/filters.h"
+#include "plugins/common/team/threads.h"
 
 enum { WEIGHT = STRATA_QUANTIZED_WEIGHT };
 enum { SMALL = 1 << 20 };  /* bytes of weights that L2 holds beside the rest */
@@ -189,9 +188,8 @@ size_t amx_workspace(const strata_node *n)
         return AMX_PIXELS * (size_t)a.pitch + AMX_STEP;
     if (a.source == AMX_LINES)
         return (size_t)(copy_bytes(&a) + AMX_PIXELS * a.pitch + AMX_STEP);
-    return __builtin_mul_overflow(share_of(&a), (size_t)omp_get_max_threads(), &bytes)
-               ? SIZE_MAX
-               : bytes;
+    return __builtin_mul_overflow(share_of(&a), (size_t)team_most(), &bytes) ? SIZE_MAX
+                                                                             : bytes;
 }
 
 /* ---- setup ------------------------------------------------------------------------- */
@@ -354,7 +352,7 @@ static void run_images(const struct part *all, uint8_t *workspace, int64_t parts
             p.block.first = image * a->out_rows * a->out_width;
             p.gathered = workspace;
             if (a->source == AMX_GATHER)
-                p.gathered += (size_t)omp_get_thread_num() * share_of(a);
+                p.gathered += (size_t)team_self() * share_of(a);
             run_part(p);
         }
     }
@@ -386,7 +384,7 @@ int amx_run(const strata_run *r)
                                         .filters = a->filters,
                                         .addend = r->n_in > 1 ? r->in[1].data : NULL,
                                         .out = r->out[0].data}}};
-    int64_t threads = omp_get_max_threads();
+    int64_t threads = team_most();
     if (a->source == AMX_GATHER)
         threads = window_min(threads, (int64_t)(r->workspace_size / share_of(a)));
     if (pixels_of(a) == 0)

@@ -5,10 +5,10 @@
  */
 #include "plugins/quantized_convolution/vnni.h"
 
-#include <omp.h>
 #include <string.h>
 
 #include "plugins/common/filters.h"
+#include "plugins/common/team/threads.h"
 
 enum { WEIGHT = STRATA_QUANTIZED_WEIGHT };
 enum { SLACK = 64 }; /* bytes behind a copy: words past the last run are read */
@@ -319,8 +319,7 @@ static void run_image(const struct vnni_tile *tile, const uint8_t *x)
     const int64_t tiles = tiles_of(v), chunks = chunks_of(v);
     const int64_t blocks = parts_of(v->filters, VNNI_FILTERS);
     const int64_t groups =
-        v->is_small ? window_min(blocks, parts_of(2 * omp_get_max_threads(), chunks))
-                    : blocks;
+        v->is_small ? window_min(blocks, parts_of(2 * team_most(), chunks)) : blocks;
     const struct split group = split_of(blocks, groups);
     const struct plane image = {*tile, x, split_of(window_out_count(&v->w), tiles),
                                 split_of(tiles, chunks)};

@@ -5,10 +5,10 @@
  */
 #include "plugins/rnn/job.h"
 
-#include <omp.h>
 #include <sched.h>
 
 #include "plugins/common/element.h"
+#include "plugins/common/team/threads.h"
 
 #define TEAM_WORK 1000000. /* multiply-adds that pay for a thread team */
 #define STEP_WORK 150000.  /* of one step, that pay for a barrier */
@@ -320,7 +320,7 @@ void rnn_walk_steps(const struct rnn_job *j)
                              : work > STEP_WORK && p->directions * j->panels > 1;
 #pragma omp parallel if (shared)
     {
-        const int64_t team = omp_get_num_threads(), self = omp_get_thread_num();
+        const int64_t team = team_size(), self = team_self();
         if (apart)
             walk_rows(j, longest, team, self);
         else

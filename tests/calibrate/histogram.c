@@ -7,7 +7,9 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#ifdef _OPENMP
 #include <omp.h>
+#endif
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -100,6 +102,7 @@ Test(histogram, is_what_counting_value_by_value_gives)
     }
 }
 
+#ifdef _OPENMP
 Test(histogram, is_the_same_from_one_thread_and_from_many)
 {
     enum { COUNT = 1 << 19 };
@@ -119,6 +122,7 @@ Test(histogram, is_the_same_from_one_thread_and_from_many)
     expect_same(&one, &many);
     free(v);
 }
+#endif
 
 Test(histogram, merges_in_any_order_to_that_of_all_values)
 {

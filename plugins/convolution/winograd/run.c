@@ -7,13 +7,10 @@
  */
 #include "plugins/convolution/winograd/transform.h"
 
+#include "plugins/common/team/threads.h"
 #include "plugins/common/team/turn.h"
 #include "plugins/common/walk.h"
 #include "plugins/convolution/core.h"
-
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 #define DEPTH 256        /* of a panel that is multiplied at once: it stays in L1 */
 #define PARALLEL 100000. /* multiply-adds that pay for a thread team */
@@ -114,15 +111,6 @@ static int threads_of(const struct winograd *s)
     return (int)window_min(convolution_threads(), s->plan.threads);
 }
 
-static int thread_number(void)
-{
-#ifdef _OPENMP
-    return omp_get_thread_num();
-#else
-    return 0;
-#endif
-}
-
 /* Each block by one thread, as many for each as can be. */
 static void in_blocks(const struct winograd_job *j, char *memory, int threads)
 {
@@ -134,7 +122,7 @@ static void in_blocks(const struct winograd_job *j, char *memory, int threads)
 #pragma omp parallel num_threads(threads)
     for (int64_t i; team_turn(&next, blocks, &i);) {
         char *own =
-            memory + (size_t)thread_number() * (plan->tiles_bytes + plan->product_bytes);
+            memory + (size_t)team_self() * (plan->tiles_bytes + plan->product_bytes);
         const struct winograd_block b =
             block_of(j, j->groups * i / blocks, j->groups * (i + 1) / blocks, own);
         transform_rows(j, &b, b.first, b.rows);
@@ -155,7 +143,7 @@ static void in_common(const struct winograd_job *j, char *memory, int threads)
 #pragma omp parallel num_threads(threads)
     {
         float *m = (float *)(memory + plan->tiles_bytes +
-                             (size_t)thread_number() * plan->product_bytes);
+                             (size_t)team_self() * plan->product_bytes);
 #pragma omp for schedule(static)
         for (int64_t group = 0; group < j->groups; group++)
             transform_rows(j, &b, group * height, height);
