@@ -322,6 +322,7 @@ int network_read_sections(struct loader *l)
         config_error(l->c, begin, "no [network] section; it holds format and outputs");
     for (size_t i = 0; status == STRATA_OK && i < ARRAY_LENGTH(kinds); i++)
         status = network_each(l, kinds[i].kind, kinds[i].read);
-    network_settle_profile(l);
+    if (status != STRATA_ENOMEM)
+        network_settle_profile(l);
     return status;
 }

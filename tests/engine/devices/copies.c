@@ -189,38 +189,37 @@ Test(copies, pieces_that_cut_a_number_travel_as_they_are)
     close_trial(&t);
 }
 
-Test(copies, one_reader_of_floats_is_enough_for_floats)
+/* A full batch of a network of so many outputs. */
+static void compare_full(const char *outputs, size_t n, const char *layers, bool rounded,
+                         size_t bytes)
 {
     struct trial t;
-    open_trial(&t, "y, z", 2,
-               LAYER("a", "Halves") SUMS_OF("y", "Mix", "a") SUMS_OF("z", "Mix", "x"));
-    cr_expect_not(t.net.engine->execution->bindings[0].rounded);
+    open_trial(&t, outputs, n, layers);
+    cr_expect_eq(t.net.engine->execution->bindings[0].rounded, rounded);
     fill(t.x, MOST * ROW);
-    compare(&t, MOST, t.x, WHOLE, 4);
+    compare(&t, MOST, t.x, WHOLE, bytes);
     close_trial(&t);
+}
+
+Test(copies, one_reader_of_floats_is_enough_for_floats)
+{
+    compare_full("y, z", 2,
+                 LAYER("a", "Halves") SUMS_OF("y", "Mix", "a") SUMS_OF("z", "Mix", "x"),
+                 false, 4);
 }
 
 Test(copies, several_readers_that_round_are_as_one)
 {
-    struct trial t;
-    open_trial(&t, "y, z", 2,
-               SUMS_OF("z", "Halves", "x")
-                   LAYER("a", "Halves") "inputs = x\n" SUMS_OF("y", "Mix", "a"));
-    cr_expect(t.net.engine->execution->bindings[0].rounded);
-    fill(t.x, MOST * ROW);
-    compare(&t, MOST, t.x, WHOLE, 2);
-    close_trial(&t);
+    compare_full("y, z", 2,
+                 SUMS_OF("z", "Halves", "x")
+                     LAYER("a", "Halves") "inputs = x\n" SUMS_OF("y", "Mix", "a"),
+                 true, 2);
 }
 
 /* Halves lie in the arena first, which a network of one layer does not have. */
 Test(copies, without_room_floats_travel)
 {
-    struct trial t;
-    open_trial(&t, "y", 1, SUMS_OF("y", "Halves", "x"));
-    cr_expect(t.net.engine->execution->bindings[0].rounded);
-    fill(t.x, MOST * ROW);
-    compare(&t, MOST, t.x, WHOLE, 4);
-    close_trial(&t);
+    compare_full("y", 1, SUMS_OF("y", "Halves", "x"), true, 4);
 }
 
 /* A copy that somebody waits for goes by the same pieces, and rounds nothing. */
