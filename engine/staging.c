@@ -2,7 +2,8 @@
  *
  * Pinned pieces. One thread fills pinned memory at a fraction of the speed at which it is
  * then read by the device, so what is large is filled by several. Who has filled a piece
- * puts its copy on the stream: they need no order among themselves.
+ * puts its copy on the stream: they need no order among themselves. On the way back a
+ * thread empties a piece while its next one comes.
  */
 #include "engine/staging.h"
 
